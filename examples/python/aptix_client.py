@@ -102,10 +102,11 @@ class Client:
             time.sleep(min(0.2, max(0.0, deadline - time.monotonic())))
         raise TimeoutError(f"batch {batch_id} has not ended within {seconds} s")
 
-    def read(self, doc_path: str) -> tuple[file_service_pb2.CloudFile, bytes]:
-        """Reads the authoritative text of a file: what the server knows of it, and its bytes."""
-        request = file_service_pb2.ReadFileRequest(workspace_id=self.workspace, doc_path=doc_path)
-        answer = self._unary(self._files.ReadFile, request)
+    def read(self, doc_path: str) -> tuple[file_service_pb2.FileState, bytes]:
+        """Reads a file: what is known of it, and its bytes."""
+        selector = file_service_pb2.FileSelector(doc_path=doc_path)
+        request = file_service_pb2.ReadFileRequest(workspace_id=self.workspace, file=selector)
+        answer = self._unary(self._files.ReadFile, request).file
         if answer.HasField("content"):
             return answer.file, answer.content
         return answer.file, self._download(answer.file.sha256)

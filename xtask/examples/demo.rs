@@ -153,11 +153,15 @@ async fn submit(batches: &mut BatchServiceClient<Channel>, request_id: &str, bat
         request_id: request_id.into(),
         edit: Some(batch.into()),
         origin: None,
-        validate_only: false,
+        ..v1::SubmitBatchRequest::default()
     };
     let stored = batches.submit_batch(request).await?.into_inner().batch.context("the answer has the batch")?;
     println!("   stored as {}", stored.batch_id);
-    let request = v1::WatchBatchRequest { workspace_id: WORKSPACE.into(), batch_id: stored.batch_id, after: None };
+    let request = v1::WatchBatchRequest {
+        workspace_id: WORKSPACE.into(),
+        batch_id: stored.batch_id,
+        ..v1::WatchBatchRequest::default()
+    };
     let mut states = batches.watch_batch(request).await?.into_inner();
     let mut latest = None;
     while let Some(message) = states.message().await? {
@@ -174,9 +178,16 @@ async fn check_cloud_text(
     project: &Path,
     reported: &FileReport,
 ) -> Result<Vec<u8>> {
-    let file = Some(v1::read_file_request::File::DocPath(reported.doc_path.clone()));
-    let request = v1::ReadFileRequest { workspace_id: WORKSPACE.into(), file };
-    let content = files.read_file(request).await?.into_inner().content.context("a small file comes inline")?;
+    let file = Some(v1::file_selector::File::DocPath(reported.doc_path.clone()));
+    let file = Some(v1::FileSelector { file });
+    let request = v1::ReadFileRequest { workspace_id: WORKSPACE.into(), file, ..v1::ReadFileRequest::default() };
+    let content = files
+        .read_file(request)
+        .await?
+        .into_inner()
+        .file
+        .and_then(|file| file.content)
+        .context("a small file comes inline")?;
     ensure!(
         reported.written.is_some_and(|written| written.sha256 == sha256(&content)),
         "{}: the cloud text has another SHA-256",

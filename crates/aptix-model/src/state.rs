@@ -24,8 +24,6 @@ words! {
         Cancelled = "CANCELLED",
         /// Its time ran out before anything was done.
         Expired = "EXPIRED",
-        /// Applied, and taken back by a later batch.
-        Reverted = "REVERTED",
     }
 }
 
@@ -46,8 +44,6 @@ pub enum Step {
     Cancel,
     /// Its time is up.
     Expire,
-    /// A later batch took it back.
-    Revert,
 }
 
 /// A step that a state does not allow.
@@ -74,7 +70,6 @@ impl BatchState {
             (Self::Approved, Step::Report(Outcome::Applied)) => Self::Applied,
             (Self::Approved, Step::Report(Outcome::Failed)) => Self::Failed,
             (Self::Approved, Step::Report(Outcome::Rejected)) => Self::Rejected,
-            (Self::Applied, Step::Revert) => Self::Reverted,
             (Self::Preparing | Self::Prepared | Self::PendingApproval | Self::Approved, Step::Cancel) => {
                 Self::Cancelled
             }
@@ -95,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ended_batch_allows_nothing_but_a_revert_of_what_was_applied() {
+    fn an_ended_batch_allows_nothing() {
         let steps = [
             Step::PlanReady,
             Step::Apply,
@@ -106,12 +101,10 @@ mod tests {
             Step::Report(Outcome::Rejected),
             Step::Cancel,
             Step::Expire,
-            Step::Revert,
         ];
         for state in BatchState::ALL.into_iter().filter(|state| !state.is_open()) {
             for step in steps {
-                let allowed = state == BatchState::Applied && step == Step::Revert;
-                assert_eq!(state.after(step).is_ok(), allowed, "{state} {step:?}");
+                assert!(state.after(step).is_err(), "{state} {step:?}");
             }
         }
     }

@@ -87,9 +87,11 @@ impl Quiet {
         let batch = self.submit("text").await?;
         let mut batches = self.batches();
         let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id));
-        let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which };
+        let request =
+            v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, ..v1::GetBatchRequest::default() };
         self.within("get", batches.get_batch(request)).await?;
-        let request = v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 5, page_token: String::new() };
+        let request =
+            v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 5, ..v1::ListBatchesRequest::default() };
         self.within("list", batches.list_batches(request)).await?;
         self.upload().await
     }
@@ -181,7 +183,11 @@ async fn silent_connections(server: &Server, count: usize) -> Vec<TcpStream> {
 
 /// Watchers that never read their events.
 async fn deaf_watchers(server: &Server, batch: &v1::Batch, count: usize, window: u32) -> Vec<Raw> {
-    let request = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), after: None };
+    let request = v1::WatchBatchRequest {
+        workspace_id: "w".to_owned(),
+        batch_id: batch.batch_id.clone(),
+        ..v1::WatchBatchRequest::default()
+    };
     let mut all = Vec::new();
     for _ in 0..count.div_ceil(60) {
         let mut raw = Raw::connect(&server.address, window).await.unwrap();
@@ -300,7 +306,11 @@ async fn watches_on_one_channel_leave_streams_for_other_calls() {
     let (machine, server) = machine("", 4096);
     let mut quiet = Quiet::connect(&server).await;
     let batch = quiet.submit("text").await.unwrap();
-    let request = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id, after: None };
+    let request = v1::WatchBatchRequest {
+        workspace_id: "w".to_owned(),
+        batch_id: batch.batch_id,
+        ..v1::WatchBatchRequest::default()
+    };
     let (mut kept, mut refused) = (Vec::new(), 0);
     let mut batches = quiet.batches();
     for _ in 0..128 {
@@ -350,7 +360,7 @@ async fn small_answers_that_are_never_read_take_little_memory() {
     let mut quiet = Quiet::connect(&server).await;
     let small = quiet.submit(&"x".repeat(60_000)).await.unwrap();
     let which = Some(v1::get_batch_request::Batch::BatchId(small.batch_id.clone()));
-    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which };
+    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, ..v1::GetBatchRequest::default() };
     let mut clients = JoinSet::new();
     for _ in 0..12 {
         let (address, request) = (server.address.clone(), request.clone());
@@ -384,7 +394,7 @@ async fn a_quiet_client_is_served_while_everything_is_tried_at_once() {
     }
     held.extend(deaf_watchers(&server, &large, 600, WINDOW).await);
     let which = Some(v1::get_batch_request::Batch::BatchId(large.batch_id.clone()));
-    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which };
+    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, ..v1::GetBatchRequest::default() };
     for _ in 0..4 {
         let mut raw = Raw::connect(&server.address, WINDOW).await.unwrap();
         for _ in 0..50 {

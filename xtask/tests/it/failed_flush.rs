@@ -118,8 +118,11 @@ impl Author {
 
     /// The request ids of all batches that are shown.
     async fn shown(&mut self) -> Vec<String> {
-        let request =
-            v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 1000, page_token: String::new() };
+        let request = v1::ListBatchesRequest {
+            workspace_id: "w".to_owned(),
+            page_size: 1000,
+            ..v1::ListBatchesRequest::default()
+        };
         let answer = timeout(SOON, self.batches.list_batches(request)).await.expect("a list comes in time");
         answer.unwrap().into_inner().batches.into_iter().map(|batch| batch.request_id).collect()
     }
@@ -128,7 +131,8 @@ impl Author {
     async fn read_back(&mut self) -> Vec<String> {
         for batch in &self.acknowledged {
             let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id.clone()));
-            let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which };
+            let request =
+                v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, ..v1::GetBatchRequest::default() };
             let found = timeout(SOON, self.batches.get_batch(request)).await.expect("a batch comes in time").unwrap();
             assert_eq!(found.into_inner().batch.as_ref(), Some(batch));
         }

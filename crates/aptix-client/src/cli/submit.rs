@@ -58,7 +58,7 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
         };
         Ok(match (server::show_ended(form, &record, &document.warnings), record.state) {
             (Exit::Environment, _) => Exit::Environment,
-            (_, BatchState::Applied | BatchState::Reverted) => Exit::Done,
+            (_, BatchState::Applied) => Exit::Done,
             (_, state) if state.is_open() => Exit::Done,
             _ => Exit::Refused,
         })

@@ -54,7 +54,7 @@ impl Connection {
             request_id: request.to_string(),
             edit: Some(batch.into()),
             origin: Some(origin.into()),
-            validate_only: false,
+            ..v1::SubmitBatchRequest::default()
         };
         let response = self.answer(self.batches().submit_batch(timed(message, ANSWER))).await?;
         record(response.batch)
@@ -66,7 +66,8 @@ impl Connection {
     /// NOT_FOUND.
     pub async fn get(&self, batch: BatchId) -> Result<BatchRecord, CallError> {
         let batch = Some(v1::get_batch_request::Batch::BatchId(batch.to_string()));
-        let message = v1::GetBatchRequest { workspace_id: self.workspace.to_string(), batch };
+        let message =
+            v1::GetBatchRequest { workspace_id: self.workspace.to_string(), batch, ..v1::GetBatchRequest::default() };
         let response = self.answer(self.batches().get_batch(timed(message, ANSWER))).await?;
         record(response.batch)
     }
@@ -98,7 +99,12 @@ impl Connection {
     /// # Errors
     /// NOT_FOUND when the workspace does not exist; INVALID_REQUEST (PAGE) for another server's token.
     pub async fn list(&self, page_token: String) -> Result<Page, CallError> {
-        let message = v1::ListBatchesRequest { workspace_id: self.workspace.to_string(), page_size: PAGE, page_token };
+        let message = v1::ListBatchesRequest {
+            workspace_id: self.workspace.to_string(),
+            page_size: PAGE,
+            page_token,
+            ..v1::ListBatchesRequest::default()
+        };
         let response = self.answer(self.batches().list_batches(timed(message, ANSWER))).await?;
         let batches = response.batches.into_iter().map(BatchOutline::try_from).collect::<Result<_, _>>()?;
         let next = Some(response.next_page_token).filter(|token| !token.is_empty());
@@ -111,7 +117,7 @@ impl Connection {
     /// NOT_FOUND.
     pub async fn watch_batch(&self, batch: BatchId) -> Result<StateFeed, CallError> {
         let (workspace_id, batch_id) = (self.workspace.to_string(), batch.to_string());
-        let message = v1::WatchBatchRequest { workspace_id, batch_id, after: None };
+        let message = v1::WatchBatchRequest { workspace_id, batch_id, ..v1::WatchBatchRequest::default() };
         let stream = self.answer(self.batches().watch_batch(message)).await?;
         Ok(StateFeed { server: self.server.clone(), stream })
     }

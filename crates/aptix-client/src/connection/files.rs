@@ -48,21 +48,24 @@ impl Connection {
     /// # Errors
     /// NOT_FOUND, AMBIGUOUS_PATH.
     pub async fn read_file(&self, doc_path: &str) -> Result<CloudText, CallError> {
-        let file = Some(v1::read_file_request::File::DocPath(doc_path.to_owned()));
-        let message = v1::ReadFileRequest { workspace_id: self.workspace.to_string(), file };
+        let file = Some(v1::FileSelector { file: Some(v1::file_selector::File::DocPath(doc_path.to_owned())) });
+        let message =
+            v1::ReadFileRequest { workspace_id: self.workspace.to_string(), file, ..v1::ReadFileRequest::default() };
         let response = self.answer(self.files().read_file(timed(message, ANSWER))).await?;
-        let source = match response.source() {
+        let read = response.file.ok_or_else(|| absent("file"))?;
+        let file = read.file.ok_or_else(|| absent("file.file"))?;
+        let source = match file.source() {
+            v1::Source::Active => "ACTIVE",
             v1::Source::Cloud => "CLOUD",
-            v1::Source::Unspecified => return Err(absent("source").into()),
+            v1::Source::Unspecified => return Err(absent("file.source").into()),
         };
-        let file = response.file.ok_or_else(|| absent("file"))?;
         let sha256 = digest("file.sha256", &file.sha256)?;
         let blob = BlobRef { sha256, size_bytes: file.size_bytes };
-        let content = match response.content {
+        let content = match read.content {
             Some(content) => verified(blob, content.into())?,
             None => self.download(blob).await?,
         };
-        let revision = Revision(file.revision);
+        let revision = Revision(file.revision.unwrap_or_default());
         Ok(CloudText { path: file.path, doc_path: file.doc_path, sha256, revision, source, content })
     }
 

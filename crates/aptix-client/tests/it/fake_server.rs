@@ -111,6 +111,15 @@ impl FakeServer {
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
+fn event(revision: u64, batch: v1::Batch, is_bound: bool) -> v1::BatchEvent {
+    let cursor = is_bound.then(|| v1::Cursor {
+        history_id: "018f6d2e-7c1a-7b3e-9d55-0123456789ab".to_owned(),
+        revision,
+        digest: "0".repeat(64),
+    });
+    v1::BatchEvent { revision, batch: Some(batch), cursor, ..v1::BatchEvent::default() }
+}
+
 #[tonic::async_trait]
 impl v1::agent_service_server::AgentService for FakeServer {
     type WatchBatchesStream = Answers<v1::WatchBatchesResponse>;
@@ -142,8 +151,8 @@ impl v1::agent_service_server::AgentService for FakeServer {
             }
         });
         tokio::spawn(async move {
-            let secret = secret_of(epoch);
-            let lease = v1::Lease { epoch, heartbeat_interval: Some(interval.try_into().unwrap()), secret };
+            let (secret, heartbeat_interval) = (secret_of(epoch), Some(interval.try_into().unwrap()));
+            let lease = v1::Lease { epoch, heartbeat_interval, secret, ..v1::Lease::default() };
             let mut message = Message::Lease(lease);
             let mut sent = after;
             loop {
@@ -158,12 +167,7 @@ impl v1::agent_service_server::AgentService for FakeServer {
                         let mut script = script.lock().unwrap();
                         let revision = script.revisions.pop_front().unwrap_or(sent);
                         let is_bound = script.bound_after.is_some_and(|bound| revision > bound);
-                        let cursor = is_bound.then(|| v1::Cursor {
-                            history_id: "018f6d2e-7c1a-7b3e-9d55-0123456789ab".to_owned(),
-                            revision,
-                            digest: "0".repeat(64),
-                        });
-                        Message::Event(v1::BatchEvent { revision, batch: Some(batch), cursor, damage: None })
+                        Message::Event(event(revision, batch, is_bound))
                     }
                     None => {
                         let _ = tokio::time::timeout(interval, events.changed()).await;

@@ -204,6 +204,14 @@ catalogue! {
         Page = "PAGE",
         /// A revision that does not exist yet.
         FutureRevision = "FUTURE_REVISION",
+        /// A feature that the edit requires, and that this version does not have.
+        UnknownFeature = "UNKNOWN_FEATURE",
+        /// An answer to a question that is not open.
+        UnknownQuestion = "UNKNOWN_QUESTION",
+        /// No agent that can answer serves the workspace.
+        NoAgent = "NO_AGENT",
+        /// The agent went before it answered.
+        AgentLost = "AGENT_LOST",
         /// A line number of zero.
         Zero = "ZERO",
         /// A negative line number.

@@ -16,6 +16,7 @@ use crate::record::FileIds;
 impl From<v1::Edit> for PartialBatch {
     fn from(edit: v1::Edit) -> Self {
         let (mut failures, mut positions, mut patches) = (Vec::new(), Vec::new(), Vec::new());
+        features(edit.atomicity, &edit.required_features, &mut failures);
         let mut files = edit.files;
         let quotes = quote::split_off(&mut files, &mut failures);
         for (index, file) in files.into_iter().enumerate() {
@@ -40,6 +41,27 @@ impl TryFrom<v1::Edit> for Batch {
     fn try_from(edit: v1::Edit) -> Result<Self, Vec<Failure>> {
         let PartialBatch { batch, failures, .. } = edit.into();
         if failures.is_empty() { Ok(batch) } else { Err(failures) }
+    }
+}
+
+/// Refuses what the edit requires of its readers beyond the first version of the protocol: this version has none of it.
+fn features(atomicity: i32, required: &[String], failures: &mut Vec<Failure>) {
+    match v1::Atomicity::try_from(atomicity) {
+        Ok(v1::Atomicity::Unspecified | v1::Atomicity::AllOrNothing) => {}
+        Ok(v1::Atomicity::PerFile) => {
+            let failure = "atomicity is ATOMICITY_PER_FILE, which this version does not carry out";
+            note(
+                failures,
+                Failure::new(Reason::InvalidRequest, failure).detail(Detail::UnknownFeature).field("atomicity"),
+            );
+        }
+        Err(_) => note(failures, unknown_enum("atomicity", atomicity)),
+    }
+    for (index, feature) in required.iter().enumerate() {
+        let shown: String = feature.chars().take(40).collect();
+        let field = format!("requiredFeatures[{index}]");
+        let message = format!("{field} is {shown:?}, which this version does not have");
+        note(failures, Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownFeature).field(field));
     }
 }
 
@@ -177,7 +199,8 @@ pub(super) fn with_ids(batch: Batch, ids: &[FileIds]) -> v1::Edit {
     let mut ids = ids.iter();
     let files = batch.files.into_iter().map(|patch| file_message(patch, ids.next()));
     let files = files.chain(batch.quotes.into_iter().map(quote::message)).collect();
-    v1::Edit { label: batch.label.unwrap_or_default(), key: batch.key.unwrap_or_default(), files }
+    let (label, key) = (batch.label.unwrap_or_default(), batch.key.unwrap_or_default());
+    v1::Edit { label, key, files, ..v1::Edit::default() }
 }
 
 fn file_message(patch: FilePatch, ids: Option<&FileIds>) -> v1::FilePatch {

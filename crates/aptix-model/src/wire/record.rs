@@ -26,7 +26,6 @@ impl From<BatchState> for v1::BatchState {
             BatchState::Rejected => Self::Rejected,
             BatchState::Cancelled => Self::Cancelled,
             BatchState::Expired => Self::Expired,
-            BatchState::Reverted => Self::Reverted,
         }
     }
 }
@@ -73,7 +72,7 @@ impl From<BatchRecord> for v1::Batch {
             create_time: Some(record.created.into()),
             update_time: Some(record.updated.into()),
             report: record.report.map(Into::into),
-            content_omitted: false,
+            ..Self::default()
         }
     }
 }

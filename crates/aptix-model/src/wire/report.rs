@@ -18,7 +18,10 @@ impl TryFrom<v1::Report> for Report {
             v1::Outcome::Applied => Outcome::Applied,
             v1::Outcome::Failed => Outcome::Failed,
             v1::Outcome::Rejected => Outcome::Rejected,
-            v1::Outcome::Unspecified => return Err(vec![unknown_enum("report.outcome", report.outcome)]),
+            // Only of an edit that requires a feature which this version does not have.
+            v1::Outcome::Unspecified | v1::Outcome::Partial => {
+                return Err(vec![unknown_enum("report.outcome", report.outcome)]);
+            }
         };
         let (mut files, mut failures) = (Vec::with_capacity(report.files.len()), Vec::new());
         for (index, file) in report.files.into_iter().enumerate() {
@@ -73,7 +76,9 @@ fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
         v1::FileStatus::Unchanged => FileStatus::Unchanged,
         v1::FileStatus::Deleted => FileStatus::Deleted,
         v1::FileStatus::Renamed => FileStatus::Renamed,
-        v1::FileStatus::Unspecified => return Err(unknown_enum(&format!("{at}.status"), file.status)),
+        v1::FileStatus::Unspecified | v1::FileStatus::Failed | v1::FileStatus::Skipped => {
+            return Err(unknown_enum(&format!("{at}.status"), file.status));
+        }
     };
     let refused = |field: &str, error: PathError| {
         Failure::new(Reason::InvalidPath, format!("{error}")).detail(error.detail()).field(format!("{at}.{field}"))
@@ -165,7 +170,8 @@ impl From<v1::Failure> for Failure {
             current_sha256: failure.current_sha256.and_then(|text| text.parse().ok()),
             next_action: failure
                 .next_action
-                .map(|action| NextAction { dialect: action.dialect, document: action.document }),
+                .and_then(|action| Some((action.dialect, core::str::from_utf8(&action.text).ok()?.to_owned())))
+                .map(|(dialect, document)| NextAction { dialect, document }),
         }
     }
 }
@@ -240,7 +246,7 @@ impl From<Failure> for v1::Failure {
             current_sha256: failure.current_sha256.map(Into::into),
             next_action: failure
                 .next_action
-                .map(|action| v1::NextAction { dialect: action.dialect, document: action.document }),
+                .map(|action| v1::Document { dialect: action.dialect, text: action.document.into() }),
         }
     }
 }

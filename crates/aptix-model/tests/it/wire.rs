@@ -435,6 +435,19 @@ fn a_reason_of_a_newer_version_is_kept_in_words() {
 }
 
 #[test]
+fn what_an_edit_requires_and_no_reader_knows_is_refused() {
+    let per_file = v1::Atomicity::PerFile.into();
+    let required_features = vec!["per_file".to_owned(), "x".repeat(50)];
+    let edit = v1::Edit { atomicity: per_file, required_features, ..v1::Edit::default() };
+    let failures = Batch::try_from(edit).unwrap_err();
+    let named: Vec<_> = failures.iter().map(|failure| (failure.field.as_deref().unwrap(), failure.detail)).collect();
+    let unknown = Some(Detail::UnknownFeature);
+    assert_eq!(named, [("atomicity", unknown), ("requiredFeatures[0]", unknown), ("requiredFeatures[1]", unknown)]);
+    let edit = v1::Edit { atomicity: 9, ..v1::Edit::default() };
+    assert_eq!(Batch::try_from(edit).unwrap_err()[0].detail, Some(Detail::UnknownEnum));
+}
+
+#[test]
 fn the_number_of_reported_violations_is_bounded() {
     let files = vec![v1::FilePatch::default(); 2000];
     assert_eq!(Batch::try_from(v1::Edit { files, ..v1::Edit::default() }).unwrap_err().len(), 1000);

@@ -81,17 +81,28 @@ fn delivery_message(delivery: Delivery, heartbeat: Duration) -> v1::WatchBatches
     let message = match delivery {
         Delivery::Lease(epoch, secret) => {
             let heartbeat_interval = prost_types::Duration::try_from(heartbeat).ok();
-            Message::Lease(v1::Lease { epoch, heartbeat_interval, secret: secret.bytes().to_vec().into() })
+            Message::Lease(v1::Lease {
+                epoch,
+                heartbeat_interval,
+                secret: secret.bytes().to_vec().into(),
+                ..v1::Lease::default()
+            })
         }
         Delivery::Event(revision, cursor, batch) => {
             let batch = Some(fit::event(event_message(*batch)));
             let cursor = cursor.map(Into::into);
-            Message::Event(v1::BatchEvent { revision: revision.0, batch, cursor, damage: None })
+            Message::Event(v1::BatchEvent { revision: revision.0, batch, cursor, ..v1::BatchEvent::default() })
         }
         Delivery::Damaged(revision, cursor, batch, why) => {
             let known = batch.map(|id| v1::Batch { batch_id: id.to_string(), ..v1::Batch::default() });
             let (cursor, damage) = (cursor.map(Into::into), Some(damage(revision, batch, why)));
-            Message::Event(v1::BatchEvent { revision: revision.0, batch: known, cursor, damage })
+            Message::Event(v1::BatchEvent {
+                revision: revision.0,
+                batch: known,
+                cursor,
+                damage,
+                ..v1::BatchEvent::default()
+            })
         }
         Delivery::Heartbeat(revision) => Message::Heartbeat(v1::Heartbeat { revision: revision.0 }),
     };

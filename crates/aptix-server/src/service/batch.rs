@@ -51,7 +51,7 @@ impl v1::batch_service_server::BatchService for BatchService {
             log_refused(&workspace, &refusal);
             status(refusal)
         })?;
-        Ok(Response::new(v1::SubmitBatchResponse { batch: Some(batch) }))
+        Ok(Response::new(v1::SubmitBatchResponse { batch: Some(batch), ..v1::SubmitBatchResponse::default() }))
     }
 
     async fn get_batch(&self, request: Request<v1::GetBatchRequest>) -> Result<Response<v1::GetBatchResponse>, Status> {

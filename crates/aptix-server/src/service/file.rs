@@ -48,11 +48,11 @@ impl v1::file_service_server::FileService for FileService {
     async fn read_file(&self, request: Request<v1::ReadFileRequest>) -> Result<Response<v1::ReadFileResponse>, Status> {
         let request = request.into_inner();
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
-        let which = match request.file {
-            Some(v1::read_file_request::File::DocPath(key)) => {
+        let which = match request.file.and_then(|selector| selector.file) {
+            Some(v1::file_selector::File::DocPath(key)) => {
                 DocPath::new(&key).map(FileSelector::Key).map_err(|error| bad_path("docPath", &error))
             }
-            Some(v1::read_file_request::File::Path(path)) => {
+            Some(v1::file_selector::File::Path(path)) => {
                 RootedPath::new(&path).map(FileSelector::Path).map_err(|error| bad_path("path", &error))
             }
             None => Err(missing("file", "docPath or path")),
@@ -60,9 +60,7 @@ impl v1::file_service_server::FileService for FileService {
         let which = which.map_err(status)?;
         let (file, content) = self.dispatcher.read_file(&workspace, which).await.map_err(status)?;
         Ok(Response::new(v1::ReadFileResponse {
-            file: Some(file_message(file)),
-            source: v1::Source::Cloud.into(),
-            content,
+            file: Some(v1::FileContent { file: Some(file_message(file)), content, ..v1::FileContent::default() }),
         }))
     }
 
@@ -210,12 +208,14 @@ fn bad_path(field: &str, error: &PathError) -> Failure {
     Failure::new(Reason::InvalidPath, error.to_string()).detail(error.detail()).field(field)
 }
 
-fn file_message(file: CloudFile) -> v1::CloudFile {
-    v1::CloudFile {
+fn file_message(file: CloudFile) -> v1::FileState {
+    v1::FileState {
         path: file.path.to_string(),
         doc_path: file.doc_path.to_string(),
         sha256: file.content.sha256.into(),
         size_bytes: file.content.size_bytes,
-        revision: file.revision.0,
+        source: v1::Source::Cloud.into(),
+        revision: Some(file.revision.0),
+        ..v1::FileState::default()
     }
 }

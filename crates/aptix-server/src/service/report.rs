@@ -51,10 +51,10 @@ fn check_failure(at: &str, failure: &v1::Failure, found: &mut Vec<Failure>) {
     }
     if let Some(action) = &failure.next_action {
         check_text(&format!("{at}.nextAction.dialect"), &action.dialect, found);
-        let bytes = action.document.len();
+        let bytes = action.text.len();
         if bytes > NEXT_ACTION_BYTES {
             let message = format!("the document has {bytes} bytes, at most {NEXT_ACTION_BYTES} are kept");
-            found.push(too_large(&format!("{at}.nextAction.document"), message));
+            found.push(too_large(&format!("{at}.nextAction.text"), message));
         }
     }
     if failure.nearest.len() > EXCERPTS {

@@ -2,7 +2,7 @@
 
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::create_file::Content;
-use aptix_model::wire::v1::read_file_request::File;
+use aptix_model::wire::v1::file_selector::File;
 use tonic::Code;
 
 use crate::server::{Server, assert_refused, create_file, create_text, fields, line_patch, refusal, submit};
@@ -79,8 +79,11 @@ async fn what_is_not_there_is_not_found() {
         let workspace_id = workspace.to_owned();
         let not_found = |status: tonic::Status| assert_eq!(refusal(&status).0, Code::NotFound);
         not_found(client.get(workspace, ABSENT).await.unwrap_err());
-        let watch =
-            v1::WatchBatchRequest { workspace_id: workspace_id.clone(), batch_id: ABSENT.to_owned(), after: None };
+        let watch = v1::WatchBatchRequest {
+            workspace_id: workspace_id.clone(),
+            batch_id: ABSENT.to_owned(),
+            ..v1::WatchBatchRequest::default()
+        };
         not_found(client.batches.watch_batch(watch).await.map(drop).unwrap_err());
         let cancel = v1::CancelBatchRequest { workspace_id: workspace_id.clone(), batch_id: ABSENT.to_owned() };
         not_found(client.batches.cancel_batch(cancel).await.unwrap_err());
@@ -103,12 +106,12 @@ async fn what_is_not_there_is_not_found() {
 async fn a_read_names_what_is_wrong_with_it() {
     let server = Server::start();
     let mut client = server.connect().await;
-    let get = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: None };
+    let get = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: None, ..v1::GetBatchRequest::default() };
     assert_refused(client.batches.get_batch(get).await, Code::InvalidArgument, "INVALID_REQUEST", "MISSING");
     for id in ["", "no", &"0".repeat(32), &format!("{{{ABSENT}}}")] {
         assert_refused(client.get("w", id).await, Code::InvalidArgument, "INVALID_REQUEST", "ID_FORMAT");
     }
-    let read = v1::ReadFileRequest { workspace_id: "w".to_owned(), file: None };
+    let read = v1::ReadFileRequest { workspace_id: "w".to_owned(), file: None, ..v1::ReadFileRequest::default() };
     assert_refused(client.files.read_file(read).await, Code::InvalidArgument, "INVALID_REQUEST", "MISSING");
     for (path, detail) in [("../a", "TRAVERSAL"), ("/a", "ABSOLUTE"), ("a\0b", "NUL"), ("", "EMPTY")] {
         let answer = client.read("w", File::Path(path.to_owned())).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aptix_model::record::UnixMillis;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::create_file::Content;
-use aptix_model::wire::v1::read_file_request::File;
+use aptix_model::wire::v1::file_selector::File;
 use aptix_server::dispatcher::Settings;
 use aptix_server::options::Options;
 use aptix_server::store::Store;

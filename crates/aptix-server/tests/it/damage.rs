@@ -479,14 +479,15 @@ async fn one_damaged_record_stops_nothing() {
     let next = client.submit(submit("w", "next", vec![create_text("a", "")])).await.unwrap();
     assert_eq!(next.revision, newest + 1, "numbering continues from the high-water mark");
     assert_eq!(next_event(&mut feed).await.unwrap().batch.unwrap().batch_id, next.batch_id);
-    let list = v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 0, page_token: String::new() };
+    let list =
+        v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 0, ..v1::ListBatchesRequest::default() };
     let page = client.batches.list_batches(list).await.unwrap().into_inner();
     assert_eq!((page.batches.len(), page.damaged.len()), (8, 1), "{:?}", page.damaged);
     assert_eq!(page.damaged[0].batch_id, broken[0].id.to_string());
     let (epoch, _feed) = client.lease("w", "agent", newest + 1).await.unwrap();
     client.upload("w", b"").await.unwrap();
     client.report("w", &next.batch_id, epoch, applied(&[("app", "a", b"")])).await.unwrap();
-    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 0, page_token: String::new() };
+    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 0, ..v1::ListFilesRequest::default() };
     let page = client.files.list_files(list).await.unwrap().into_inner();
     assert_eq!((page.files[0].path.as_str(), page.damaged[0].path.as_str()), ("app/a", "app/b"));
     let status = client.get("w", &broken[0].id.to_string()).await.unwrap_err();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aptix_model::batch::Origin;
 use aptix_model::id::Revision;
 use aptix_model::wire::v1;
-use aptix_model::wire::v1::read_file_request::File;
+use aptix_model::wire::v1::file_selector::File;
 use aptix_model::wire::v1::watch_batches_response::Message;
 use aptix_server::dispatcher::feed::Delivery;
 use aptix_server::dispatcher::lease::secret_digest;
@@ -57,11 +57,14 @@ async fn a_batch_goes_to_its_agent_and_its_files_become_cloud_files() {
     assert_eq!((origin.session_id.as_str(), origin.turn_id.as_str()), ("session-1", "turn-1"));
 
     let read = author.read("w", File::DocPath("app/src/a.txt".to_owned())).await.unwrap();
-    assert_eq!((read.source(), read.content.as_deref()), (v1::Source::Cloud, Some(b"first\nnew\n".as_slice())));
+    assert_eq!(
+        (read.file.as_ref().unwrap().source(), read.content.as_deref()),
+        (v1::Source::Cloud, Some(b"first\nnew\n".as_slice()))
+    );
     let file = read.file.unwrap();
-    assert_eq!((file.path.as_str(), file.revision), ("app/src/A.txt", 2));
+    assert_eq!((file.path.as_str(), file.revision), ("app/src/A.txt", Some(2)));
     assert_eq!(author.read("w", File::Path("app/New.txt".to_owned())).await.unwrap().file.unwrap().size_bytes, 5);
-    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 1, page_token: String::new() };
+    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 1, ..v1::ListFilesRequest::default() };
     let page = author.files.list_files(list.clone()).await.unwrap().into_inner();
     assert_eq!(page.files[0].path, "app/New.txt");
     let list = v1::ListFilesRequest { page_token: page.next_page_token, ..list };
@@ -185,10 +188,10 @@ async fn the_deepest_and_the_longest_path_become_cloud_files() {
             client.report("w", &batch.batch_id, epoch, report).await.unwrap();
         }
         for file in [File::DocPath(format!("app/{path}")), File::Path(format!("app/{path}"))] {
-            assert_eq!(client.read("w", file).await.unwrap().file.unwrap().revision % 2, 0);
+            assert_eq!(client.read("w", file).await.unwrap().file.unwrap().revision.unwrap() % 2, 0);
         }
     }
-    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 1, page_token: String::new() };
+    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 1, ..v1::ListFilesRequest::default() };
     let page = client.files.list_files(list.clone()).await.unwrap().into_inner();
     let list = v1::ListFilesRequest { page_token: page.next_page_token, ..list };
     assert_eq!(client.files.list_files(list).await.unwrap().into_inner().files.len(), 1);
@@ -258,7 +261,11 @@ async fn streams_are_notified_when_the_server_stops() {
     let mut client = server.connect().await;
     let (_, mut feed) = client.lease("w", "agent", 0).await.unwrap();
     let batch = client.submit(submit("w", "r1", vec![create_text("a", "")])).await.unwrap();
-    let watch = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id, after: None };
+    let watch = v1::WatchBatchRequest {
+        workspace_id: "w".to_owned(),
+        batch_id: batch.batch_id,
+        ..v1::WatchBatchRequest::default()
+    };
     let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
     next(&mut states).await.unwrap();
     next_event(&mut feed).await.unwrap();

@@ -51,12 +51,22 @@ impl Twin {
     }
 
     async fn page(&mut self, page_token: String) -> Result<v1::ListBatchesResponse, tonic::Status> {
-        let request = v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 2, page_token };
+        let request = v1::ListBatchesRequest {
+            workspace_id: "w".to_owned(),
+            page_size: 2,
+            page_token,
+            ..v1::ListBatchesRequest::default()
+        };
         Ok(self.client.batches.list_batches(request).await?.into_inner())
     }
 
     async fn files(&mut self, page_token: String) -> Result<v1::ListFilesResponse, tonic::Status> {
-        let request = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 1, page_token };
+        let request = v1::ListFilesRequest {
+            workspace_id: "w".to_owned(),
+            page_size: 1,
+            page_token,
+            ..v1::ListFilesRequest::default()
+        };
         Ok(self.client.files.list_files(request).await?.into_inner())
     }
 }
@@ -133,7 +143,12 @@ async fn a_list_continues_in_its_own_history_alone() {
 async fn the_states_of_a_batch_go_on_behind_a_cursor() {
     let (_place, mut first, mut second) = twins().await;
     let batch = first.submit("watched").await;
-    let watch = |after| v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), after };
+    let watch = |after| v1::WatchBatchRequest {
+        workspace_id: "w".to_owned(),
+        batch_id: batch.batch_id.clone(),
+        after,
+        ..v1::WatchBatchRequest::default()
+    };
     let mut states = first.client.batches.watch_batch(watch(None)).await.unwrap().into_inner();
     let cursor = next(&mut states).await.unwrap().cursor.unwrap();
     let mut later = first.client.batches.watch_batch(watch(Some(cursor.clone()))).await.unwrap().into_inner();

@@ -68,7 +68,7 @@ async fn a_page_fits_into_a_message() {
         client.submit(request).await.unwrap();
     }
     let mut request =
-        v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 1000, page_token: String::new() };
+        v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 1000, ..v1::ListBatchesRequest::default() };
     let mut seen = 0;
     loop {
         let page = client.batches.list_batches(request.clone()).await.unwrap().into_inner();
@@ -218,7 +218,7 @@ async fn an_answer_that_is_not_taken_takes_no_place() {
     let files = (0..3).map(|number| create_text(&format!("f{number}"), &"x".repeat(1 << 20))).collect();
     let batch = client.submit(submit("w", "r", files)).await.unwrap();
     let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id.clone()));
-    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which };
+    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, ..v1::GetBatchRequest::default() };
     let method = "/aptix.v1.BatchService/GetBatch";
     let mut untaken = Vec::new();
     for _ in 0..3 {
@@ -240,8 +240,11 @@ async fn what_an_answer_leaves_out_is_said() {
     for (request, bytes, omitted) in [("small", 1000, false), ("large", 100_000, true)] {
         let sent = client.submit(submit("w", request, vec![create_text("a", &"x".repeat(bytes))])).await.unwrap();
         assert!(!sent.content_omitted);
-        let watch =
-            v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: sent.batch_id.clone(), after: None };
+        let watch = v1::WatchBatchRequest {
+            workspace_id: "w".to_owned(),
+            batch_id: sent.batch_id.clone(),
+            ..v1::WatchBatchRequest::default()
+        };
         let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
         let state = next(&mut states).await.unwrap().batch.unwrap();
         let event = next_event(&mut feed).await.unwrap().batch.unwrap();
@@ -268,7 +271,11 @@ async fn a_watched_batch_has_heartbeats() {
     let server = Server::with(Options { dispatch, ..Options::default() });
     let mut client = server.connect().await;
     let batch = client.submit(submit("w", "r", vec![create_text("a", "text")])).await.unwrap();
-    let watch = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), after: None };
+    let watch = v1::WatchBatchRequest {
+        workspace_id: "w".to_owned(),
+        batch_id: batch.batch_id.clone(),
+        ..v1::WatchBatchRequest::default()
+    };
     let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
     assert!(!next(&mut states).await.unwrap().heartbeat);
     for _ in 0..3 {
@@ -285,7 +292,11 @@ async fn long_lived_calls_leave_room_for_others() {
     let server = Server::start();
     let (mut client, mut other) = (server.connect().await, server.connect().await);
     let batch = client.submit(submit("w", "r", vec![create_text("a", "")])).await.unwrap();
-    let request = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), after: None };
+    let request = v1::WatchBatchRequest {
+        workspace_id: "w".to_owned(),
+        batch_id: batch.batch_id.clone(),
+        ..v1::WatchBatchRequest::default()
+    };
     let mut watches = Vec::new();
     for _ in 0..64 {
         let mut watch = client.batches.watch_batch(request.clone()).await.unwrap().into_inner();

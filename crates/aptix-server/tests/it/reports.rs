@@ -2,7 +2,7 @@
 
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::file_patch::Action;
-use aptix_model::wire::v1::read_file_request::File;
+use aptix_model::wire::v1::file_selector::File;
 use tonic::Code;
 
 use crate::server::{
@@ -158,7 +158,7 @@ async fn deleted_files_leave_the_cloud_files() {
     }
     client.report("w", &batch.batch_id, epoch, good.clone()).await.unwrap();
     assert_eq!(client.report("w", &batch.batch_id, epoch, good).await.unwrap().state(), v1::BatchState::Applied);
-    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 9, page_token: String::new() };
+    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 9, ..v1::ListFilesRequest::default() };
     let page = client.files.list_files(list).await.unwrap().into_inner();
     let paths: Vec<_> = page.files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["app/b.txt", "app/c.txt"]);
@@ -281,7 +281,7 @@ async fn renamed_files_come_under_their_new_name() {
         assert_eq!((status.code(), fields(&status)), (Code::InvalidArgument, vec![field.to_owned()]), "{status:?}");
     }
     client.report("w", &batch.batch_id, epoch, good).await.unwrap();
-    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 9, page_token: String::new() };
+    let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 9, ..v1::ListFilesRequest::default() };
     let page = client.files.list_files(list).await.unwrap().into_inner();
     let paths: Vec<_> = page.files.iter().map(|file| (file.path.as_str(), file.size_bytes)).collect();
     assert_eq!(paths, [("app/D/C.txt", 3), ("app/Old.txt", 4), ("app/new.txt", 3)]);

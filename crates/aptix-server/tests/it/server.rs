@@ -108,7 +108,8 @@ impl Clients {
 
     pub(crate) async fn get(&mut self, workspace: &str, id: &str) -> Result<v1::Batch, Status> {
         let batch = Some(v1::get_batch_request::Batch::BatchId(id.to_owned()));
-        let request = v1::GetBatchRequest { workspace_id: workspace.to_owned(), batch };
+        let request =
+            v1::GetBatchRequest { workspace_id: workspace.to_owned(), batch, ..v1::GetBatchRequest::default() };
         Ok(self.batches.get_batch(request).await?.into_inner().batch.expect("the answer has the batch"))
     }
 
@@ -189,10 +190,14 @@ impl Clients {
     pub(crate) async fn read(
         &mut self,
         workspace: &str,
-        file: v1::read_file_request::File,
-    ) -> Result<v1::ReadFileResponse, Status> {
-        let request = v1::ReadFileRequest { workspace_id: workspace.to_owned(), file: Some(file) };
-        Ok(self.files.read_file(request).await?.into_inner())
+        file: v1::file_selector::File,
+    ) -> Result<v1::FileContent, Status> {
+        let request = v1::ReadFileRequest {
+            workspace_id: workspace.to_owned(),
+            file: Some(v1::FileSelector { file: Some(file) }),
+            ..v1::ReadFileRequest::default()
+        };
+        Ok(self.files.read_file(request).await?.into_inner().file.unwrap())
     }
 }
 
@@ -231,13 +236,13 @@ pub(crate) fn submit(workspace: &str, request: &str, files: Vec<v1::FilePatch>) 
     v1::SubmitBatchRequest {
         workspace_id: workspace.to_owned(),
         request_id: request.to_owned(),
-        edit: Some(v1::Edit { label: "test".to_owned(), key: "batch-key".to_owned(), files }),
+        edit: Some(v1::Edit { label: "test".to_owned(), key: "batch-key".to_owned(), files, ..v1::Edit::default() }),
         origin: Some(v1::Origin {
             session_id: "session-1".to_owned(),
             conversation_id: "conversation-1".to_owned(),
             turn_id: "turn-1".to_owned(),
         }),
-        validate_only: false,
+        ..v1::SubmitBatchRequest::default()
     }
 }
 

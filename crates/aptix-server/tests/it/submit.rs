@@ -142,6 +142,7 @@ async fn a_request_id_identifies_one_batch() {
     let by_request = v1::GetBatchRequest {
         workspace_id: "w".to_owned(),
         batch: Some(v1::get_batch_request::Batch::RequestId("r1".to_owned())),
+        ..v1::GetBatchRequest::default()
     };
     assert_eq!(client.batches.get_batch(by_request).await.unwrap().into_inner().batch, Some(first));
 }
@@ -356,7 +357,8 @@ async fn batches_are_listed_in_pages() {
     for number in 0..7 {
         client.submit(submit("w", &format!("r{number}"), vec![create_text("a", "text")])).await.unwrap();
     }
-    let mut request = v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 3, page_token: String::new() };
+    let mut request =
+        v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 3, ..v1::ListBatchesRequest::default() };
     let mut seen = Vec::new();
     loop {
         let page = client.batches.list_batches(request.clone()).await.unwrap().into_inner();
@@ -370,7 +372,12 @@ async fn batches_are_listed_in_pages() {
     }
     assert_eq!(seen, ["r6", "r5", "r4", "r3", "r2", "r1", "r0"]);
     for (page_size, token) in [(-1, ""), (1001, ""), (3, "x"), (3, "b-1"), (3, "b01"), (3, "fpath")] {
-        let request = v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size, page_token: token.to_owned() };
+        let request = v1::ListBatchesRequest {
+            workspace_id: "w".to_owned(),
+            page_size,
+            page_token: token.to_owned(),
+            ..v1::ListBatchesRequest::default()
+        };
         assert_refused(client.batches.list_batches(request).await, Code::InvalidArgument, "INVALID_REQUEST", "PAGE");
     }
 }
@@ -381,7 +388,11 @@ async fn a_batch_is_withdrawn_once_and_stays_withdrawn() {
     let server = Server::start();
     let mut client = server.connect().await;
     let batch = client.submit(submit("w", "r1", vec![line_patch("app/a.txt")])).await.unwrap();
-    let watch = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), after: None };
+    let watch = v1::WatchBatchRequest {
+        workspace_id: "w".to_owned(),
+        batch_id: batch.batch_id.clone(),
+        ..v1::WatchBatchRequest::default()
+    };
     let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
     assert_eq!(next(&mut states).await.unwrap().batch.unwrap().state(), v1::BatchState::Approved);
     let cancel = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone() };
@@ -455,8 +466,11 @@ async fn quotes_come_back_with_the_whole_batch_alone() {
         assert_eq!((file.file_index, file.file.as_ref()), (1, Some(&echoed[1])));
         let change = client.batches.get_change(part(&change_ids(&echoed[1])[0])).await.unwrap().into_inner();
         assert_eq!(change.file.unwrap().target, echoed[1].target);
-        let watch =
-            v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), after: None };
+        let watch = v1::WatchBatchRequest {
+            workspace_id: "w".to_owned(),
+            batch_id: batch.batch_id.clone(),
+            ..v1::WatchBatchRequest::default()
+        };
         let found = next(&mut client.batches.watch_batch(watch).await.unwrap().into_inner()).await.unwrap();
         let found = found.batch.unwrap();
         let kept = if found.content_omitted { 2 } else { 4 };
