@@ -3,12 +3,12 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::de::{DeserializeOwned, Error, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
-use serde_path_to_error::Segment;
 
 use super::bytes::decode;
+use super::noted::{self, Flaw, Step};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::reason::{Detail, Reason};
@@ -18,19 +18,14 @@ const DEPTH: usize = 64;
 /// Characters of a document that a message repeats at most.
 const SHOWN: usize = 300;
 
-/// Reads a whole text as one object.
-pub(crate) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
-    value(text).map(|Object(value)| value)
-}
-
 /// Reads a whole text as one value.
-pub(super) fn value<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+pub(crate) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let place = Place::of(error.path());
-        place.put_on(classify(error.inner(), text))
+    let value = noted::deserialize(&mut deserializer).map_err(|(error, notes)| {
+        let path = notes.path.into_inner();
+        Place::of(&path).put_on(classify(&error, notes.flaw.into_inner(), &path, text))
     })?;
-    deserializer.end().map_err(|error| classify(&error, text))?;
+    deserializer.end().map_err(|error| trailing(&error, text))?;
     Ok(value)
 }
 
@@ -117,25 +112,24 @@ impl Place {
         self
     }
 
-    fn of(path: &serde_path_to_error::Path) -> Self {
+    fn of(path: &[Step]) -> Self {
         let mut place = Self::default();
-        let mut array = "";
-        for segment in path {
-            match segment {
-                Segment::Seq { index } => {
+        let mut list = "";
+        for step in path {
+            match step {
+                Step::Item(index) => {
                     place.field.push_str(&format!("[{index}]"));
-                    match array {
+                    match list {
                         "files" => place.file = Some(*index),
                         "changes" | "replacements" => place.change = Some(*index),
                         _ => {}
                     }
-                    array = "";
+                    list = "";
                 }
-                Segment::Map { key } => {
-                    place = place.field(key);
-                    array = key;
+                Step::Field(name) => {
+                    place = place.field(name);
+                    list = name;
                 }
-                Segment::Enum { .. } | Segment::Unknown => {}
             }
         }
         place
@@ -151,9 +145,8 @@ impl Place {
 }
 
 /// Puts a parser's error into the catalogue's words.
-fn classify(error: &serde_json::Error, text: &str) -> Failure {
+fn classify(error: &serde_json::Error, flaw: Option<Flaw>, path: &[Step], text: &str) -> Failure {
     let message = shown(&error.to_string());
-    let refuse = |detail: Detail| Failure::new(Reason::InvalidRequest, message.clone()).detail(detail);
     match error.classify() {
         Category::Eof => {
             let message = format!("the document ends before it is complete: {message}");
@@ -164,45 +157,40 @@ fn classify(error: &serde_json::Error, text: &str) -> Failure {
         Category::Syntax => return classify_syntax(error, &message, text),
         Category::Data | Category::Io => {}
     }
-    if message.starts_with("too many") {
-        let detail = if message.starts_with("too many files") { Detail::Files } else { Detail::Changes };
-        return Failure::new(Reason::TooLarge, message).detail(detail).hint("send several smaller batches");
+    let refuse = |detail, hint: &str| Failure::new(Reason::InvalidRequest, message.clone()).detail(detail).hint(hint);
+    match flaw {
+        Some(Flaw::TooLong) => {
+            let is_files = matches!(path.last(), Some(Step::Field(name)) if name == "files");
+            let detail = if is_files { Detail::Files } else { Detail::Changes };
+            Failure::new(Reason::TooLarge, message).detail(detail).hint("send several smaller batches")
+        }
+        Some(Flaw::UnknownField { name, known }) => match nearest(&name, known.iter().copied()) {
+            Some(near) => refuse(Detail::UnknownField, &format!("did you mean '{near}'?")),
+            None => refuse(Detail::UnknownField, "leave the field out"),
+        },
+        Some(Flaw::MissingField) => refuse(Detail::Missing, "give the field a value"),
+        Some(Flaw::DuplicateField) => refuse(Detail::DuplicateKey, "keep one of the two"),
+        None => refuse(Detail::Type, "give the field a value of the type that is expected there"),
     }
-    if message.starts_with("unknown field") {
-        // The parser's own words come last, whatever the key is.
-        let whole = error.to_string();
-        let (unknown, known) = whole.rsplit_once("expected ").unwrap_or_default();
-        let unknown = unknown.trim_start_matches("unknown field `").trim_end_matches("`, ");
-        let known = known.split('`').skip(1).step_by(2);
-        let failure = refuse(Detail::UnknownField);
-        return match nearest(unknown, known) {
-            Some(near) => failure.hint(format!("did you mean '{near}'?")),
-            None => failure.hint("leave the field out"),
-        };
-    }
-    if message.starts_with("missing field") {
-        return refuse(Detail::Missing).hint("give the field a value");
-    }
-    if message.starts_with("duplicate field") {
-        return refuse(Detail::DuplicateKey).hint("keep one of the two");
-    }
-    refuse(Detail::Type).hint("give the field a value of the type that is expected there")
 }
 
+/// Refuses what follows a document.
+fn trailing(error: &serde_json::Error, text: &str) -> Failure {
+    let failure = Failure::new(Reason::InvalidRequest, error.to_string());
+    match rest_at(text, error).trim_start().bytes().next() {
+        Some(b'{' | b'[') => failure.detail(Detail::MultipleBlocks).hint("send one document at a time"),
+        _ => failure.detail(Detail::Trailing).hint("send the JSON object and nothing after it"),
+    }
+}
+
+/// Names an error of syntax. The parser has no value for its kind, only its text.
 fn classify_syntax(error: &serde_json::Error, message: &str, text: &str) -> Failure {
     let refuse = |detail: Detail| Failure::new(Reason::InvalidRequest, message.to_owned()).detail(detail);
-    let rest = rest_at(text, error.line(), error.column());
-    if message.starts_with("trailing characters") {
-        return match rest.trim_start().bytes().next() {
-            Some(b'{' | b'[') => refuse(Detail::MultipleBlocks).hint("send one document at a time"),
-            _ => refuse(Detail::Trailing).hint("send the JSON object and nothing after it"),
-        };
-    }
     if message.contains("surrogate") || message.contains("unicode") || message.contains("hex escape") {
         return refuse(Detail::Unicode)
             .hint("write such a character itself, or as a whole escape such as \\ud83d\\ude00");
     }
-    let word = rest.trim_start_matches('-');
+    let word = rest_at(text, error).trim_start_matches('-');
     if message.contains("number") || word.starts_with("NaN") || word.starts_with("Infinity") {
         return refuse(Detail::Number);
     }
@@ -221,11 +209,11 @@ fn shown(message: &str) -> String {
     message.chars().take(SHOWN).chain(" ... ".chars()).chain(message.chars().skip(tail)).collect()
 }
 
-/// The text from a parser's line and column on.
-fn rest_at(text: &str, line: usize, column: usize) -> &str {
-    let line = text.split_inclusive('\n').skip(line.saturating_sub(1));
+/// The text from an error's line and column on.
+fn rest_at<'t>(text: &'t str, error: &serde_json::Error) -> &'t str {
+    let line = text.split_inclusive('\n').skip(error.line().saturating_sub(1));
     let start = line.clone().next().map_or(text.len(), |line| line.as_ptr() as usize - text.as_ptr() as usize);
-    let mut offset = (start + column.saturating_sub(1)).min(text.len());
+    let mut offset = (start + error.column().saturating_sub(1)).min(text.len());
     while !text.is_char_boundary(offset) {
         offset -= 1;
     }
@@ -316,9 +304,10 @@ impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Deserialize<'de> for Bo
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
                 let mut items = Vec::new();
-                while let Some(Object(item)) = list.next_element()? {
+                while let Some(item) = list.next_element()? {
                     if items.len() == MAX {
-                        return Err(A::Error::custom(format_args!("too many {}: at most {MAX} in a batch", T::PLURAL)));
+                        let message = format!("too many {}: at most {MAX} in a batch", T::PLURAL);
+                        return Err(A::Error::invalid_length(MAX + 1, &message.as_str()));
                     }
                     items.push(item);
                 }
@@ -332,25 +321,4 @@ impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Deserialize<'de> for Bo
 /// What the items of a bounded list are called.
 pub(super) trait Named {
     const PLURAL: &'static str;
-}
-
-/// A value written as an object: derived structs would take a list of their fields' values too.
-struct Object<T>(T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ObjectVisitor<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
-            type Value = Object<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Object)
-            }
-        }
-        deserializer.deserialize_map(ObjectVisitor(PhantomData))
-    }
 }

@@ -69,7 +69,7 @@ impl fmt::Display for JsonDialect {
 /// If there is none, or several that the document does not distinguish, returns its keys in words.
 pub(super) fn recognise_json(bytes: &[u8]) -> Result<Result<JsonDialect, String>, Failure> {
     let text = json::text(bytes)?;
-    let Outline(keys) = json::value(text)?;
+    let Outline(keys) = json::from_str(text)?;
     let with_near = |near: fn(&str, &str) -> bool| {
         let keys = &keys;
         one_of(move |unique, _| keys.iter().any(|key| unique.iter().any(|known| near(key, known))))
@@ -125,7 +125,7 @@ pub(super) fn dialect_by_key(text: &str) -> Option<JsonDialect> {
     if !text.trim_start().starts_with(['{', '[']) {
         return None;
     }
-    let Outline(keys) = json::text(text.as_bytes()).ok().and_then(|text| json::value(text).ok())?;
+    let Outline(keys) = json::text(text.as_bytes()).ok().and_then(|text| json::from_str(text).ok())?;
     one_of(|unique, _| keys.iter().any(|key| unique.contains(&key.as_str()))).0
 }
 

@@ -1,8 +1,8 @@
 //! The texts LLMs write, read strictly: what is not in the format is an error that names the
 //! nearest right word, and nothing is repaired.
 //!
-//! From the bottom up: what all dialects read with (`json`, `text_lines`, `fields`, `keys`), one file or folder for each
-//! dialect, `json_dialect` and `telling` over those written in JSON, `chat` over all, `recognise`, and [`parse`] on top.
+//! From the bottom up: what all dialects read with (`noted`, `json`, `text_lines`, `fields`, `keys`), one file or folder for
+//! each dialect, `json_dialect` and `telling` over those written in JSON, `chat` over all, `recognise`, and [`parse`] on top.
 
 mod bytes;
 mod chat;
@@ -16,6 +16,7 @@ pub(crate) mod json;
 mod json_dialect;
 mod keys;
 pub(crate) mod line_patch;
+mod noted;
 mod recognise;
 pub(crate) mod search_patch;
 mod search_replace;

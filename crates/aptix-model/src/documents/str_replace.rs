@@ -56,7 +56,7 @@ enum Step {
 pub(super) fn parse(text: &str) -> Parsed {
     let is_list = !text.trim_start().starts_with('{');
     let commands = if is_list {
-        json::value::<Bounded<CommandDocument, { Limits::DEFAULT.changes }>>(text)?.0
+        json::from_str::<Bounded<CommandDocument, { Limits::DEFAULT.changes }>>(text)?.0
     } else {
         vec![json::from_str(text)?]
     };

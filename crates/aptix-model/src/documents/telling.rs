@@ -51,7 +51,7 @@ const ENVELOPED: [&str; 5] = ["path", "file_path", "filePath", "files", "patches
 /// It is no JSON, or could be in two dialects.
 pub(super) fn recognise_telling(text: &str) -> Result<Telling, Failure> {
     let text = json::text(text.as_bytes())?;
-    let Outline(keys) = json::value(text)?;
+    let Outline(keys) = json::from_str(text)?;
     let has = |near: fn(&str, &str) -> bool| {
         let keys = &keys;
         move |lists: &[&[&str]]| {

@@ -91,6 +91,10 @@ fn what_is_not_in_the_format_is_refused_with_its_place() {
             one(r#"{"operation": "append_eof", "reindent": {"dedent": ""}}"#),
             vec![format!("{at}.reindent.dedent: INVALID_REQUEST.UNKNOWN_FIELD")],
         ),
+        (
+            one(r#"{"operation": "append_eof", "newText": "", "reindent": ["a", "b"]}"#),
+            vec![format!("{at}.reindent: INVALID_REQUEST.TYPE")],
+        ),
         (one(r#"{"operation": "append_eof", "text": ""}"#), vec![format!("{at}.text: INVALID_REQUEST.UNKNOWN_FIELD")]),
     ] {
         assert_eq!(refusals(&text), expect, "{text}");
