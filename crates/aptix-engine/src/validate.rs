@@ -133,6 +133,9 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
         FileEdit::SearchPatch(patch) => {
             search_patch::check(&patch.changes, site).map(|(base, changes)| (base, ValidEdit::Search(changes)))?
         }
+        FileEdit::EditorCommands(edit) => {
+            search_patch::check_commands(&edit.commands, site).map(|(base, all)| (base, ValidEdit::Search(all)))?
+        }
         FileEdit::Replacements(patch) => {
             replacements::check(&patch.steps, site).map(|(base, steps)| (base, ValidEdit::Steps(steps)))?
         }

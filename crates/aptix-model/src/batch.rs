@@ -18,7 +18,10 @@ use crate::quote::Quote;
 pub use anchor::{Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Occurrence};
 pub use diff::{Chunk, ChunkLine, ContextPatch, GitKind, GitPatch, Hunk, HunkLine, LineKind};
 pub use line_patch::{Change, LinePatch, Operation};
-pub use search::{Reindent, Replacement, Replacements, Scope, SearchChange, SearchOperation, SearchPatch};
+pub use search::{
+    EditorCommand, EditorCommands, Reindent, Replacement, Replacements, Scope, SearchChange, SearchOperation,
+    SearchPatch,
+};
 pub use whole_file::{BlobRef, Content, CreateFile, Presence, VERBATIM, WriteFile};
 
 /// One described change of a workspace: all of it happens, or nothing (TUL-002 4.1).
@@ -93,6 +96,8 @@ pub enum FileEdit {
     DeleteFile,
     /// Texts are searched for in the file as it is, and replaced at once.
     SearchPatch(SearchPatch),
+    /// Commands of the common text-editor tool, all found in the file as it is, and made at once.
+    EditorCommands(EditorCommands),
     /// Texts are searched for and replaced one after the other, each in the result of the one before.
     Replacements(Replacements),
     /// One file of a unified diff.
@@ -113,6 +118,7 @@ impl FileEdit {
         match self {
             Self::LinePatch(patch) => patch.changes.len(),
             Self::SearchPatch(patch) => patch.changes.len(),
+            Self::EditorCommands(edit) => edit.commands.len(),
             Self::Replacements(replacements) => replacements.steps.len(),
             Self::GitPatch(patch) => patch.hunks.len(),
             Self::GitSeries(parts) => parts.iter().map(|part| part.hunks.len()).sum(),
@@ -138,6 +144,7 @@ impl FileEdit {
             | Self::CreateFile(_)
             | Self::WriteFile(_)
             | Self::SearchPatch(_)
+            | Self::EditorCommands(_)
             | Self::Replacements(_)
             | Self::AnchorEdit(_) => false,
         }
@@ -152,6 +159,7 @@ impl FileEdit {
         match self {
             Self::LinePatch(patch) => keep(&mut patch.changes, index),
             Self::SearchPatch(patch) => keep(&mut patch.changes, index),
+            Self::EditorCommands(edit) => keep(&mut edit.commands, index),
             Self::Replacements(replacements) => keep(&mut replacements.steps, index),
             Self::GitPatch(patch) => keep(&mut patch.hunks, index),
             Self::GitSeries(parts) => {

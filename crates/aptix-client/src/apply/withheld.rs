@@ -59,6 +59,7 @@ const fn compares(edit: &FileEdit) -> bool {
         FileEdit::CreateFile(_) | FileEdit::WriteFile(_) | FileEdit::DeleteFile => false,
         FileEdit::LinePatch(_)
         | FileEdit::SearchPatch(_)
+        | FileEdit::EditorCommands(_)
         | FileEdit::Replacements(_)
         | FileEdit::ContextPatch(_)
         | FileEdit::AnchorEdit(_)

@@ -308,6 +308,7 @@ fn asked_status(edit: &FileEdit) -> FileStatus {
         FileEdit::WriteFile(_)
         | FileEdit::LinePatch(_)
         | FileEdit::SearchPatch(_)
+        | FileEdit::EditorCommands(_)
         | FileEdit::Replacements(_)
         | FileEdit::AnchorEdit(_)
         | FileEdit::ContextPatch(_) => FileStatus::Modified,

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use aptix_model::batch::{
-    Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Chunk, Content, FileEdit, FilePatch, GitKind, GitPatch, HunkLine,
-    LineKind, Occurrence, Operation, Presence, Replacement, Scope, SearchChange, SearchOperation, Target,
+    Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Chunk, Content, EditorCommand, FileEdit, FilePatch, GitKind,
+    GitPatch, HunkLine, LineKind, Occurrence, Operation, Presence, Replacement, Scope, SearchChange, SearchOperation,
+    Target,
 };
 use aptix_model::hunk_counts::count_sides;
 
@@ -32,6 +33,7 @@ pub(crate) fn described(patch: &FilePatch) -> Vec<u8> {
         FileEdit::DeleteFile => text.push_str("the file is deleted\n"),
         FileEdit::LinePatch(lines) => lines.changes.iter().for_each(|change| describe(&mut text, &change.operation)),
         FileEdit::SearchPatch(patch) => patch.changes.iter().for_each(|change| describe_search(&mut text, change)),
+        FileEdit::EditorCommands(edit) => edit.commands.iter().for_each(|command| describe_command(&mut text, command)),
         FileEdit::Replacements(all) => all.steps.iter().for_each(|step| describe_replacement(&mut text, step)),
         FileEdit::GitPatch(patch) => return [text.into_bytes(), git_described(patch)].concat(),
         FileEdit::GitSeries(parts) => {
@@ -88,13 +90,14 @@ fn describe(text: &mut String, operation: &Operation) {
     add_hunk(text, (start, start), &head, old.iter().map(String::as_str), new.iter().map(String::as_str));
 }
 
+const REPLACE: &str = "replace the only text like this";
+
 fn describe_search(text: &mut String, change: &SearchChange) {
-    let (line, mut head, old) = match &change.operation {
-        SearchOperation::Replace { old_text } => (0, Cow::from("replace the only text like this"), old_text.as_str()),
-        SearchOperation::AppendEof => (0, Cow::from("append at the end"), ""),
-        SearchOperation::PrependBof => (0, Cow::from("prepend at the start"), ""),
-        SearchOperation::Overwrite => (0, Cow::from("the whole file, in the place of what it holds"), ""),
-        SearchOperation::InsertAfter { line } => (*line, Cow::from(format!("insert after line {line}")), ""),
+    let (mut head, old) = match &change.operation {
+        SearchOperation::Replace { old_text } => (Cow::from(REPLACE), old_text.as_str()),
+        SearchOperation::AppendEof => (Cow::from("append at the end"), ""),
+        SearchOperation::PrependBof => (Cow::from("prepend at the start"), ""),
+        SearchOperation::Overwrite => (Cow::from("the whole file, in the place of what it holds"), ""),
     };
     if let Some(name) = &change.to_clipboard {
         let _ = write!(head.to_mut(), ", keep the old text in clipboard {name:?}");
@@ -109,7 +112,16 @@ fn describe_search(text: &mut String, change: &SearchChange) {
     if let Some(reindent) = &change.reindent {
         let _ = write!(head.to_mut(), ", every line of it gets {:?} for {:?}", reindent.add, reindent.strip);
     }
-    describe_texts(text, line, &head, (old, new));
+    describe_texts(text, 0, &head, (old, new));
+}
+
+fn describe_command(text: &mut String, command: &EditorCommand) {
+    match command {
+        EditorCommand::StrReplace { old_text, new_text } => describe_texts(text, 0, REPLACE, (old_text, new_text)),
+        EditorCommand::Insert { after_line, text: new } => {
+            describe_texts(text, *after_line, &format!("insert after line {after_line}"), ("", new));
+        }
+    }
 }
 
 fn describe_replacement(text: &mut String, step: &Replacement) {
@@ -228,7 +240,9 @@ const fn sign(kind: LineKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aptix_model::batch::{ChunkLine, ContextPatch, Hunk, Reindent, Replacements, SearchPatch, WriteFile};
+    use aptix_model::batch::{
+        ChunkLine, ContextPatch, EditorCommands, Hunk, Reindent, Replacements, SearchPatch, WriteFile,
+    };
 
     fn check(edit: FileEdit, expected: impl AsRef<[u8]>) {
         let patch = FilePatch { target: Target::Path("a".into()), key: None, label: None, edit };
@@ -256,7 +270,7 @@ mod tests {
         let moved = SearchChange {
             from_clipboard: Some("c\n".into()),
             reindent: Some(Reindent { strip: "\t".into(), add: "  ".into() }),
-            ..change(SearchOperation::InsertAfter { line: 7 }, None)
+            ..change(SearchOperation::PrependBof, None)
         };
         let kept = SearchChange { to_clipboard: Some("c".into()), new_text: None, ..replace.clone() };
         let changes = vec![replace, change(SearchOperation::AppendEof, Some("end")), kept, moved];
@@ -265,10 +279,22 @@ mod tests {
             "@@ -0,1 +0,2 @@ replace the only text like this\n-old\n+new\n+newer\n\
              @@ -0,0 +0,1 @@ append at the end\n+end\n\
              @@ -0,1 +0,0 @@ replace the only text like this, keep the old text in clipboard \"c\"\n-old\n\
-             @@ -7,0 +7,0 @@ insert after line 7, the new text is that of clipboard \"c\\n\", every line of it gets \
+             @@ -0,0 +0,0 @@ prepend at the start, the new text is that of clipboard \"c\\n\", every line of it gets \
              \"  \" for \"\\t\"\n",
         );
 
+        let commands = vec![
+            EditorCommand::StrReplace { old_text: "old\n".into(), new_text: "new".into() },
+            EditorCommand::Insert { after_line: 7, text: "new\n".into() },
+        ];
+        check(
+            FileEdit::EditorCommands(EditorCommands { commands }),
+            "@@ -0,1 +0,1 @@ replace the only text like this\n-old\n+new\n@@ -7,0 +7,1 @@ insert after line 7\n+new\n",
+        );
+    }
+
+    #[test]
+    fn edits_at_an_anchor_and_in_steps_are_shown() {
         let anchor = |matching, occurrence| Anchor { text: "a\"b".into(), matching, occurrence };
         let place = AnchorPlace::Between {
             start: anchor(AnchorMatch::Equals, Some(Occurrence::Number(2))),

@@ -40,14 +40,27 @@ fn old_text_is_given_as_the_file_has_it() {
     let place = tempfile::tempdir().unwrap();
     fs::create_dir(place.path().join("ws")).unwrap();
     let file = place.path().join("ws/a.txt");
-    fs::write(&file, "f {\n\tx =  1\n}\n").unwrap();
-    let document =
-        r#"{"path": "a.txt", "patches": [{"operation": "replace", "oldText": "  x = 1\n", "newText": "  x = 2\n"}]}"#;
-    let output = aptix(place.path(), &["apply", "--json"], document);
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let action = &answer["errors"][0]["nextAction"];
-    assert_eq!(action["arguments"]["patches"][0]["oldText"], "\tx =  1\n", "{answer}");
-    let again = aptix(place.path(), &["apply", "--dialect", "search-patch"], action["arguments"].to_string());
-    assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
-    assert_eq!(fs::read_to_string(&file).unwrap(), "f {\n\tx = 2\n}\n");
+    let cases = [
+        (
+            "search-patch",
+            "/patches/0/oldText",
+            r#"{"path": "a.txt", "patches": [{"operation": "replace", "oldText": "  x = 1\n", "newText": "  x = 2\n"}]}"#,
+        ),
+        (
+            "str-replace",
+            "/old_str",
+            r#"{"command": "str_replace", "path": "a.txt", "old_str": "  x = 1\n", "new_str": "  x = 2\n"}"#,
+        ),
+    ];
+    for (dialect, old_text, document) in cases {
+        fs::write(&file, "f {\n\tx =  1\n}\n").unwrap();
+        let output = aptix(place.path(), &["apply", "--json"], document);
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let action = &answer["errors"][0]["nextAction"];
+        assert_eq!(action["tool"], format!("aptix apply --dialect {dialect}"), "{answer}");
+        assert_eq!(action["arguments"].pointer(old_text).unwrap(), "\tx =  1\n", "{answer}");
+        let again = aptix(place.path(), &["apply", "--dialect", dialect], action["arguments"].to_string());
+        assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "f {\n\tx = 2\n}\n");
+    }
 }

@@ -45,9 +45,13 @@ pub fn correct(
         match &mut file.edit {
             FileEdit::LinePatch(patch) => lines::correct(patch, &text, original.digest(0))?,
             FileEdit::SearchPatch(patch) => {
-                let here = failures.iter().filter(|failure| failure.file_index == Some(index));
-                for failure in here {
+                for failure in failures.iter().filter(|failure| failure.file_index == Some(index)) {
                     white_space::correct(patch.changes.get_mut(failure.change_index?)?, &text)?;
+                }
+            }
+            FileEdit::EditorCommands(edit) => {
+                for failure in failures.iter().filter(|failure| failure.file_index == Some(index)) {
+                    white_space::correct_command(edit.commands.get_mut(failure.change_index?)?, &text)?;
                 }
             }
             _ => return None,

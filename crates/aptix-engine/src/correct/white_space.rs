@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use aptix_model::batch::{SearchChange, SearchOperation};
+use aptix_model::batch::{EditorCommand, SearchChange, SearchOperation};
 
 use crate::text::find::Opener;
 use crate::text::lines::Text;
@@ -19,6 +19,17 @@ pub(super) fn correct(change: &mut SearchChange, text: &Text<'_>) -> Option<()> 
     if change.reindent.is_some() {
         return None;
     }
+    let new_text = change.new_text.as_mut().filter(|_| change.from_clipboard.is_none());
+    correct_texts(old_text, new_text, text)
+}
+
+/// Does the same for a command of the text-editor tool.
+pub(super) fn correct_command(command: &mut EditorCommand, text: &Text<'_>) -> Option<()> {
+    let EditorCommand::StrReplace { old_text, new_text } = command else { return None };
+    correct_texts(old_text, Some(new_text), text)
+}
+
+fn correct_texts(old_text: &mut String, new_text: Option<&mut String>, text: &Text<'_>) -> Option<()> {
     let old: Vec<&str> = old_text.lines().collect();
     let found = only_place(&old, text)?;
     let mut starts = BTreeMap::new();
@@ -27,7 +38,7 @@ pub(super) fn correct(change: &mut SearchChange, text: &Text<'_>) -> Option<()> 
             return None;
         }
     }
-    if let Some(new_text) = change.new_text.as_mut().filter(|_| change.from_clipboard.is_none()) {
+    if let Some(new_text) = new_text {
         let moved = new_text.split_inclusive('\n').map(|line| match line.trim() {
             "" => Some(line.to_string()),
             _ => Some([*starts.get(blanks(line))?, line.trim_start_matches([' ', '\t'])].concat()),

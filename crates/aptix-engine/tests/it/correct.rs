@@ -11,6 +11,7 @@ use aptix_model::limits::Limits;
 use aptix_model::path::WorkspacePath;
 
 use crate::boundary::{apply_all, batch, delete, insert, line_patch_of, replace, shown};
+use crate::editor_commands::{commands_of, swap};
 
 /// The bytes that a refused batch of one file makes of it once it is corrected.
 fn corrected(edit: &Batch, before: &[u8]) -> Option<String> {
@@ -69,7 +70,10 @@ fn check_search(before: &str, old: &str, new: &str, expected: Option<&str>) {
     let edit = FileEdit::SearchPatch(SearchPatch { changes: vec![change] });
     let target = Target::Path("a.txt".to_owned());
     let edit = batch(vec![FilePatch { target, key: None, label: None, edit }]);
-    assert_eq!(corrected(&edit, before.as_bytes()), expected.map(|text| shown(text.as_bytes())));
+    let expected = expected.map(|text| shown(text.as_bytes()));
+    assert_eq!(corrected(&edit, before.as_bytes()), expected);
+    let command = batch(vec![commands_of("a.txt", &[swap(old, new)])]);
+    assert_eq!(corrected(&command, before.as_bytes()), expected, "as a command of the text-editor tool");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod correct;
 #[cfg(test)]
 mod create_file;
 mod diff;
+mod editor_commands;
 #[cfg(test)]
 mod express;
 mod form;

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use crate::boundary::{apply, apply_all, batch, code, shown};
 use crate::diff::git_apply;
+use crate::editor_commands::{self, after, commands_of};
 
 fn search(changes: Vec<(&str, &str)>) -> FilePatch {
     let change = |(old, new): (&str, &str)| SearchChange {
@@ -287,7 +288,6 @@ proptest! {
             let operation = match kind {
                 0 => SearchOperation::AppendEof,
                 1 => SearchOperation::PrependBof,
-                2 => SearchOperation::InsertAfter { line: old.len() as i64 },
                 _ => SearchOperation::Replace { old_text: old.clone() },
             };
             let to_clipboard = (*kind == 3).then(|| "k".to_owned());
@@ -295,6 +295,10 @@ proptest! {
             SearchChange { operation, new_text: Some(new.clone()), to_clipboard, from_clipboard, reindent: None }
         });
         let search = patch(FileEdit::SearchPatch(SearchPatch { changes: changes.collect() }));
+        let commands: Vec<_> = texts.iter().map(|(old, new, kind)| match kind {
+            0..4 => after(old.len() as i64, new),
+            _ => editor_commands::swap(old, new),
+        }).collect();
         let list = texts.iter().map(|(old, new, kind)| {
             let scope = match kind {
                 0 | 1 => Scope::First,
@@ -304,7 +308,7 @@ proptest! {
             };
             (old.as_str(), new.as_str(), scope)
         });
-        for patch in [search, steps(list.collect())] {
+        for patch in [search, commands_of("a.txt", &commands), steps(list.collect())] {
             let file = if end { Some(before.as_slice()) } else { None };
             match apply_all(&batch(vec![patch]), &[file], &Limits::DEFAULT) {
                 Ok(applied) => {

@@ -29,10 +29,6 @@ fn overwrite(new: &str) -> SearchChange {
     change(SearchOperation::Overwrite, Some(new))
 }
 
-fn after(line: i64, new: &str) -> SearchChange {
-    change(SearchOperation::InsertAfter { line }, Some(new))
-}
-
 fn cut(old: &str, clipboard: &str) -> SearchChange {
     SearchChange { to_clipboard: Some(clipboard.to_owned()), new_text: None, ..swap(old, "") }
 }
@@ -125,7 +121,7 @@ fn ends_and_whole_files() {
         assert_eq!(shown(&applied.content), shown(after.as_bytes()));
         assert_eq!(applied.report.status.word(), "created");
     }
-    for changes in [vec![swap("a", "b")], vec![append("x"), swap("a", "b")], vec![after(0, "x")]] {
+    for changes in [vec![swap("a", "b")], vec![append("x"), swap("a", "b")]] {
         let failure = apply(patch_of("a.txt", &changes), None).unwrap_err();
         assert_eq!(code(&failure), "FILE_MISSING");
     }
@@ -152,31 +148,6 @@ fn appended_text_begins_a_line() {
     ] {
         assert_eq!(codes(&check(before, &changes, expect)), [""; 0], "{before:?}");
     }
-}
-
-/// Whole lines below a line; the end of the file stays as it was.
-#[test]
-fn lines_come_below_a_line() {
-    check("a\nb\n", &[after(0, "x")], "x\na\nb\n");
-    check("a\nb\n", &[after(1, "x\ny\n")], "a\nx\ny\nb\n");
-    check("a\nb\n", &[after(2, "x")], "a\nb\nx\n");
-    check("a\r\nb", &[after(2, "x\ny\n")], "a\r\nb\r\nx\r\ny");
-    check("a\r\nb\n", &[after(1, "x")], "a\r\nx\r\nb\n");
-    check("\u{feff}a\n", &[after(0, "")], "\u{feff}\na\n");
-    check("a\nb\n", &[after(1, "x"), after(1, "y"), swap("b", "c")], "a\nx\ny\nc\n");
-    check("", &[after(0, "x")], "x\n");
-    for (before, new, expect, said) in [
-        ("a\n", "x\r\ny", "a\nx\ny\n", 1),
-        ("a\r\n", "x\n", "a\r\nx\r\n", 1),
-        ("a\r\n", "x\r\n", "a\r\nx\r\n", 0),
-        ("a\r\n", "x", "a\r\nx\r\n", 0),
-    ] {
-        let applied = check(before, &[after(1, new)], expect);
-        assert_eq!(applied.report.normalized.len(), said, "{before:?} {new:?}: other terminators are reported");
-    }
-    let failure = check_refused("a\n", &[after(2, "x")], "LINE_RANGE.PAST_END");
-    assert_eq!(failure.message, "the change names line 2, and the file has 1 line");
-    check_refused("a\n", &[after(-1, "x")], "LINE_RANGE.NEGATIVE");
 }
 
 /// R13: new lines end as the lines they replace, and the report contains that.
@@ -341,7 +312,6 @@ fn changes_are_made_all_at_once_or_not_at_all() {
     let failure = check_refused("abcdef\n", &[swap("abcd", "X"), swap("cdef", "Y")], "MATCH_OVERLAP");
     assert_eq!((failure.change_index, failure.line), (Some(1), Some(1)));
     check_refused("abc\n", &[swap("b", "X"), swap("abc", "Y")], "MATCH_OVERLAP");
-    check_refused("a\nb\nc\n", &[swap("a\nb\nc", "a\nx\nc"), after(1, "y")], "MATCH_OVERLAP");
     check_refused("abc\n", &[swap("a", "z"), swap("z", "Y")], "TEXT_NOT_FOUND");
     check_refused("abc\n", &[overwrite("a"), append("Y")], "MATCH_OVERLAP");
     let one = batch(vec![patch_of("a.txt", &[swap("x", "1"), swap("a", "2"), swap("y", "3")])]);

@@ -39,11 +39,6 @@ pub enum SearchOperation {
     PrependBof,
     /// In the place of everything.
     Overwrite,
-    /// Below a line of the file.
-    InsertAfter {
-        /// The line above, 0 for the top.
-        line: i64,
-    },
 }
 
 /// Takes one prefix from every line that is not empty, and puts another before it.
@@ -53,6 +48,32 @@ pub struct Reindent {
     pub strip: String,
     /// What every such line gets.
     pub add: String,
+}
+
+/// Commands of the common text-editor tool that are all found in the file as it is, and made at once.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct EditorCommands {
+    /// The commands, in any order.
+    pub commands: Vec<EditorCommand>,
+}
+
+/// One command of the text-editor tool.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum EditorCommand {
+    /// Replaces a text that occurs in the file exactly once.
+    StrReplace {
+        /// That text.
+        old_text: String,
+        /// The text that takes its place.
+        new_text: String,
+    },
+    /// Inserts text below a line of the file, as whole lines.
+    Insert {
+        /// The line above, 0 for the top.
+        after_line: i64,
+        /// The text.
+        text: String,
+    },
 }
 
 /// Texts replaced one after the other (FILE-SPEC 2.2).

@@ -180,19 +180,18 @@ pub(super) fn document(batch: &Batch) -> Option<PatchDocument> {
     else {
         return None;
     };
-    let patches = changes.iter().cloned().map(change_document).collect::<Option<_>>()?;
+    let patches = changes.iter().cloned().map(change_document).collect();
     Some(PatchDocument { path: Some(target.as_str().into()), patches: Some(Bounded(patches)) })
 }
 
-fn change_document(change: SearchChange) -> Option<ChangeDocument> {
+fn change_document(change: SearchChange) -> ChangeDocument {
     let (operation, old_text) = match change.operation {
         SearchOperation::Replace { old_text } => ("replace", Some(old_text)),
         SearchOperation::AppendEof => ("append_eof", None),
         SearchOperation::PrependBof => ("prepend_bof", None),
         SearchOperation::Overwrite => ("overwrite", None),
-        SearchOperation::InsertAfter { .. } => return None,
     };
-    Some(ChangeDocument {
+    ChangeDocument {
         operation: Some(operation.into()),
         old_text,
         new_text: change.new_text,
@@ -201,5 +200,5 @@ fn change_document(change: SearchChange) -> Option<ChangeDocument> {
         reindent: change
             .reindent
             .map(|Reindent { strip, add }| ReindentDocument { strip: Some(strip), add: Some(add) }),
-    })
+    }
 }

@@ -3,16 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
 use super::dialect::Parsed;
 use super::fields::{Fields, listed};
 use super::json::{self, Bounded, Named, Place, Whole};
 use super::keys::Keys;
-use crate::batch::{
-    Batch, Content, FileEdit, FilePatch, Presence, SearchChange, SearchOperation, SearchPatch, Target, WriteFile,
-};
+use crate::batch::{Batch, Content, EditorCommand, EditorCommands, FileEdit, FilePatch, Presence, Target, WriteFile};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::path::document_spelling;
@@ -29,16 +27,22 @@ const COMMANDS: [&str; 3] = ["create", "str_replace", "insert"];
 /// Bytes of new text that are searched, to tell whether the order of commands matters.
 const WORK: usize = 256 << 20;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize, Default)]
 #[serde(deny_unknown_fields)]
 struct CommandDocument {
     command: Option<String>,
     path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     file_text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     old_str: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     new_str: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     insert_line: Option<Whole>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     insert_text: Option<String>,
+    #[serde(skip_serializing)]
     view_range: Option<IgnoredAny>,
 }
 
@@ -147,9 +151,9 @@ impl Step {
 
 /// The edit of one file: a single creation, or replacements and insertions.
 fn lower(steps: Vec<(usize, Step)>) -> FileEdit {
-    let mut changes = Vec::with_capacity(steps.len());
+    let mut commands = Vec::with_capacity(steps.len());
     for (_, step) in steps {
-        let (operation, new_text) = match step {
+        commands.push(match step {
             Step::Create(content) => {
                 return FileEdit::WriteFile(WriteFile {
                     content: Content::Text(content),
@@ -157,18 +161,11 @@ fn lower(steps: Vec<(usize, Step)>) -> FileEdit {
                     content_format: None,
                 });
             }
-            Step::Replace { old, new } => (SearchOperation::Replace { old_text: old }, new),
-            Step::Insert { line, text } => (SearchOperation::InsertAfter { line }, text),
-        };
-        changes.push(SearchChange {
-            operation,
-            new_text: Some(new_text),
-            to_clipboard: None,
-            from_clipboard: None,
-            reindent: None,
+            Step::Replace { old, new } => EditorCommand::StrReplace { old_text: old, new_text: new },
+            Step::Insert { line, text } => EditorCommand::Insert { after_line: line, text },
         });
     }
-    FileEdit::SearchPatch(SearchPatch { changes })
+    FileEdit::EditorCommands(EditorCommands { commands })
 }
 
 fn read(fields: &mut Fields<'_>, document: CommandDocument) -> Option<(String, Step)> {
@@ -241,4 +238,45 @@ fn relative(fields: &mut Fields<'_>, path: &str) -> Option<String> {
         return None;
     }
     Some(path)
+}
+
+/// The commands that read as a batch: a single one, or a list. `None` if its edits are no such commands, or if their order
+/// would matter.
+pub(super) fn document(batch: &Batch) -> Option<String> {
+    let mut commands = Vec::new();
+    for file in &batch.files {
+        add_commands(file, &mut commands)?;
+    }
+    let text = match commands.as_slice() {
+        [command] => serde_json::to_string_pretty(command),
+        commands => serde_json::to_string_pretty(commands),
+    };
+    text.ok().filter(|text| parse(text).is_ok_and(|(again, _)| again == *batch))
+}
+
+fn add_commands(file: &FilePatch, commands: &mut Vec<CommandDocument>) -> Option<()> {
+    let command = |name: &str| CommandDocument {
+        command: Some(name.into()),
+        path: Some(file.target.as_str().into()),
+        ..CommandDocument::default()
+    };
+    match &file.edit {
+        FileEdit::WriteFile(WriteFile { content: Content::Text(text), .. }) => {
+            commands.push(CommandDocument { file_text: Some(text.clone()), ..command("create") });
+        }
+        FileEdit::EditorCommands(edit) => commands.extend(edit.commands.iter().map(|edit| match edit {
+            EditorCommand::StrReplace { old_text, new_text } => CommandDocument {
+                old_str: Some(old_text.clone()),
+                new_str: Some(new_text.clone()),
+                ..command("str_replace")
+            },
+            EditorCommand::Insert { after_line, text } => CommandDocument {
+                insert_line: Some(Whole(*after_line)),
+                insert_text: Some(text.clone()),
+                ..command("insert")
+            },
+        })),
+        _ => return None,
+    }
+    Some(())
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::dialect::Dialect;
-use super::{line_patch, search_patch, structured_patch};
+use super::{line_patch, search_patch, str_replace, structured_patch};
 use crate::batch::{Batch, Content, FileEdit, FilePatch, Presence, WriteFile};
 
 #[derive(Serialize)]
@@ -36,13 +36,9 @@ pub fn write(batch: &Batch, dialect: Dialect) -> Option<String> {
             pretty(&FileBundleDocument { files: batch.files.iter().map(bundle_file).collect::<Option<_>>()? })
         }
         Dialect::SearchPatch => pretty(&search_patch::document(batch)?),
+        Dialect::StrReplace => str_replace::document(batch),
         Dialect::StructuredPatch => pretty(&structured_patch::document(batch)?),
-        Dialect::CreateFile
-        | Dialect::CodexPatch
-        | Dialect::SearchReplace
-        | Dialect::StrReplace
-        | Dialect::GitPatch
-        | Dialect::Chat => None,
+        Dialect::CreateFile | Dialect::CodexPatch | Dialect::SearchReplace | Dialect::GitPatch | Dialect::Chat => None,
     };
     Some(text? + "\n")
 }

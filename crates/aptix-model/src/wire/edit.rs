@@ -97,6 +97,7 @@ fn file_edit(index: usize, action: v1::file_patch::Action, failures: &mut Vec<Fa
         Wire::WriteFile(write) => write_file(index, write).map(FileEdit::WriteFile),
         Wire::DeleteFile(v1::DeleteFile {}) => Ok(FileEdit::DeleteFile),
         Wire::SearchPatch(patch) => Ok(FileEdit::SearchPatch(search::search_patch(index, patch, failures))),
+        Wire::EditorCommands(edit) => Ok(FileEdit::EditorCommands(search::editor_commands(index, edit, failures))),
         Wire::Replacements(all) => Ok(FileEdit::Replacements(search::replacements(index, all, failures))),
         Wire::GitPatch(patch) => hunks::git_patch(index, patch, failures).map(FileEdit::GitPatch),
         Wire::GitSeries(series) => hunks::git_series(index, series, failures).map(FileEdit::GitSeries),
@@ -252,6 +253,9 @@ fn action_message(edit: FileEdit, ids: &[ChangeId]) -> v1::file_patch::Action {
         FileEdit::SearchPatch(patch) => {
             Wire::SearchPatch(v1::SearchPatch { changes: with_id(patch.changes, ids, search::search_change_message) })
         }
+        FileEdit::EditorCommands(edit) => Wire::EditorCommands(v1::EditorCommands {
+            commands: with_id(edit.commands, ids, search::editor_command_message),
+        }),
         FileEdit::Replacements(all) => {
             Wire::Replacements(v1::Replacements { steps: with_id(all.steps, ids, search::replacement_message) })
         }

@@ -135,6 +135,7 @@ pub fn file_ids(at: &str, file: &v1::FilePatch) -> Result<FileIds, Failure> {
     use v1::file_patch::Action;
     let changes: Vec<&str> = match &file.action {
         Some(Action::LinePatch(patch)) => patch.changes.iter().map(|change| change.change_id.as_str()).collect(),
+        Some(Action::EditorCommands(edit)) => edit.commands.iter().map(|command| command.change_id.as_str()).collect(),
         Some(Action::SearchPatch(patch)) => patch.changes.iter().map(|change| change.change_id.as_str()).collect(),
         Some(Action::Replacements(all)) => all.steps.iter().map(|step| step.change_id.as_str()).collect(),
         Some(Action::GitPatch(patch)) => patch.hunks.iter().map(|hunk| hunk.change_id.as_str()).collect(),

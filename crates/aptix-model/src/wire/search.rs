@@ -1,8 +1,11 @@
-//! Edits that say which text they change, between the wire and the model: search patches and replacements.
+//! Edits that say which text they change, between the wire and the model: search patches, editor commands, replacements.
 
 use super::field::{each, missing, unexpected, unknown_enum};
 use super::v1;
-use crate::batch::{Reindent, Replacement, Replacements, Scope, SearchChange, SearchOperation, SearchPatch};
+use crate::batch::{
+    EditorCommand, EditorCommands, Reindent, Replacement, Replacements, Scope, SearchChange, SearchOperation,
+    SearchPatch,
+};
 use crate::failure::Failure;
 
 pub(super) fn search_patch(file: usize, patch: v1::SearchPatch, failures: &mut Vec<Failure>) -> SearchPatch {
@@ -16,11 +19,7 @@ fn search_change(field: &str, change: v1::SearchChange) -> Result<SearchChange, 
         Some(Wire::AppendEof(v1::AppendEof {})) => SearchOperation::AppendEof,
         Some(Wire::PrependBof(v1::PrependBof {})) => SearchOperation::PrependBof,
         Some(Wire::Overwrite(v1::Overwrite {})) => SearchOperation::Overwrite,
-        Some(Wire::InsertAfter(insert)) => SearchOperation::InsertAfter { line: insert.line },
-        None => {
-            let expected = "replace, appendEof, prependBof, overwrite or insertAfter";
-            return Err(missing(&format!("{field}.operation"), expected));
-        }
+        None => return Err(missing(&format!("{field}.operation"), "replace, appendEof, prependBof or overwrite")),
     };
     Ok(SearchChange {
         operation,
@@ -38,7 +37,6 @@ pub(super) fn search_change_message(change: SearchChange, change_id: String) -> 
         SearchOperation::AppendEof => Wire::AppendEof(v1::AppendEof {}),
         SearchOperation::PrependBof => Wire::PrependBof(v1::PrependBof {}),
         SearchOperation::Overwrite => Wire::Overwrite(v1::Overwrite {}),
-        SearchOperation::InsertAfter { line } => Wire::InsertAfter(v1::InsertAfter { line }),
     };
     v1::SearchChange {
         change_id,
@@ -48,6 +46,30 @@ pub(super) fn search_change_message(change: SearchChange, change_id: String) -> 
         from_clipboard: change.from_clipboard,
         reindent: change.reindent.map(|reindent| v1::Reindent { strip: reindent.strip, add: reindent.add }),
     }
+}
+
+pub(super) fn editor_commands(file: usize, edit: v1::EditorCommands, failures: &mut Vec<Failure>) -> EditorCommands {
+    EditorCommands { commands: each(file, edit.commands, failures, editor_command) }
+}
+
+fn editor_command(field: &str, command: v1::EditorCommand) -> Result<EditorCommand, Failure> {
+    use v1::editor_command::Command as Wire;
+    match command.command {
+        Some(Wire::StrReplace(v1::StrReplace { old_text, new_text })) => {
+            Ok(EditorCommand::StrReplace { old_text, new_text })
+        }
+        Some(Wire::Insert(v1::InsertText { after_line, text })) => Ok(EditorCommand::Insert { after_line, text }),
+        None => Err(missing(&format!("{field}.command"), "strReplace or insert")),
+    }
+}
+
+pub(super) fn editor_command_message(command: EditorCommand, change_id: String) -> v1::EditorCommand {
+    use v1::editor_command::Command as Wire;
+    let command = match command {
+        EditorCommand::StrReplace { old_text, new_text } => Wire::StrReplace(v1::StrReplace { old_text, new_text }),
+        EditorCommand::Insert { after_line, text } => Wire::Insert(v1::InsertText { after_line, text }),
+    };
+    v1::EditorCommand { change_id, command: Some(command) }
 }
 
 pub(super) fn replacements(file: usize, all: v1::Replacements, failures: &mut Vec<Failure>) -> Replacements {

@@ -1,7 +1,7 @@
 //! Commands of the common text-editor tool as documents: what they become, and what they are refused for.
 
-use aptix_model::batch::{Content, FileEdit, FilePatch, Presence, SearchOperation};
-use aptix_model::documents::{Dialect, Document, parse};
+use aptix_model::batch::{Batch, Content, EditorCommand, EditorCommands, FileEdit, FilePatch, Presence, Target};
+use aptix_model::documents::{Dialect, Document, parse, write};
 use aptix_model::failure::Failure;
 
 fn read(text: &str) -> Result<Document, Vec<Failure>> {
@@ -17,16 +17,12 @@ fn shown(file: &FilePatch) -> String {
             let Content::Text(text) = &write.content else { panic!("text") };
             format!("{path}: +{text:?}")
         }
-        FileEdit::SearchPatch(patch) => {
-            let changes = patch.changes.iter().map(|change| {
-                let new = change.new_text.as_deref().unwrap();
-                match &change.operation {
-                    SearchOperation::Replace { old_text } => format!("{old_text:?} => {new:?}"),
-                    SearchOperation::InsertAfter { line } => format!("{line}: {new:?}"),
-                    operation => panic!("{operation:?}"),
-                }
+        FileEdit::EditorCommands(edit) => {
+            let commands = edit.commands.iter().map(|command| match command {
+                EditorCommand::StrReplace { old_text, new_text } => format!("{old_text:?} => {new_text:?}"),
+                EditorCommand::Insert { after_line, text } => format!("{after_line}: {text:?}"),
             });
-            format!("{path}: {}", changes.collect::<Vec<_>>().join(", "))
+            format!("{path}: {}", commands.collect::<Vec<_>>().join(", "))
         }
         edit => panic!("{edit:?}"),
     }
@@ -59,7 +55,22 @@ fn commands_become_one_edit_for_each_file() {
         let document = read(text).unwrap_or_else(|failures| panic!("{text}\n{failures:?}"));
         assert_eq!(document.dialect, Dialect::StrReplace);
         assert_eq!(document.batch.files.iter().map(shown).collect::<Vec<_>>(), *expected, "{text}");
+        let again = write(&document.batch, Dialect::StrReplace).unwrap();
+        assert_eq!(parse(again.as_bytes(), None).unwrap(), document, "{again}");
     }
+}
+
+/// A batch whose commands would mean something else one after the other is not written down as a list.
+#[test]
+fn commands_whose_order_would_matter_are_not_written() {
+    let swap = |old: &str, new: &str| EditorCommand::StrReplace { old_text: old.into(), new_text: new.into() };
+    let written = |commands: Vec<EditorCommand>| {
+        let edit = FileEdit::EditorCommands(EditorCommands { commands });
+        let file = FilePatch { target: Target::Path("a".into()), key: None, label: None, edit };
+        write(&Batch { files: vec![file], ..Batch::default() }, Dialect::StrReplace)
+    };
+    assert!(written(vec![swap("x", "z"), swap("y", "x")]).is_some());
+    assert_eq!(written(vec![swap("y", "x"), swap("x", "z")]), None);
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use aptix_model::batch::{
     Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Batch, BlobRef, Change, Chunk, ChunkLine, Content, ContextPatch,
-    CreateFile, FileEdit, FilePatch, GitKind, GitPatch, Hunk, HunkLine, LineKind, LinePatch, Occurrence, Operation,
-    Origin, Presence, Reindent, Replacement, Replacements, Scope, SearchChange, SearchOperation, SearchPatch, Target,
-    WriteFile,
+    CreateFile, EditorCommand, EditorCommands, FileEdit, FilePatch, GitKind, GitPatch, Hunk, HunkLine, LineKind,
+    LinePatch, Occurrence, Operation, Origin, Presence, Reindent, Replacement, Replacements, Scope, SearchChange,
+    SearchOperation, SearchPatch, Target, WriteFile,
 };
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::{Excerpt, Failure, NextAction};
@@ -17,6 +17,7 @@ use aptix_model::report::{
     ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning, Written,
 };
 use aptix_model::state::BatchState;
+use aptix_model::wire::v1::file_patch::Action;
 use aptix_model::wire::{event_message, listed_message, v1};
 
 fn batch() -> Batch {
@@ -62,10 +63,12 @@ fn every_edit() -> Vec<FileEdit> {
         SearchOperation::AppendEof,
         SearchOperation::PrependBof,
         SearchOperation::Overwrite,
-        SearchOperation::InsertAfter { line: 0 },
-        SearchOperation::InsertAfter { line: -1 },
     ];
     let changes = operations.into_iter().zip([None, Some(""), Some("t")].into_iter().cycle());
+    let commands = vec![
+        EditorCommand::StrReplace { old_text: "o".into(), new_text: String::new() },
+        EditorCommand::Insert { after_line: -1, text: "t".into() },
+    ];
     let scopes = [Scope::First, Scope::All, Scope::Block { start_line: None }, Scope::Block { start_line: Some(0) }];
     let steps = scopes.map(|scope| Replacement { find: "f".into(), replace: String::new(), scope });
     vec![
@@ -74,6 +77,7 @@ fn every_edit() -> Vec<FileEdit> {
         write(Content::Text(String::new()), Presence::Either),
         FileEdit::DeleteFile,
         FileEdit::SearchPatch(SearchPatch { changes: changes.map(|(at, text)| change(at, text)).collect() }),
+        FileEdit::EditorCommands(EditorCommands { commands }),
         FileEdit::Replacements(Replacements { steps: steps.into() }),
     ]
     .into_iter()
@@ -237,7 +241,7 @@ fn every_kind_of_edit_comes_back_as_it_went_with_an_id_for_each_change() {
         Uuid::from_u128(next)
     });
     let counts: Vec<_> = ids.iter().map(|ids| ids.changes.len()).collect();
-    assert_eq!(counts, [0, 0, 0, 0, 6, 4, 3, 3, 3, 3, 3, 2, 2, 6, 1, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(counts, [0, 0, 0, 0, 4, 2, 4, 3, 3, 3, 3, 3, 2, 2, 6, 1, 1, 1, 1, 1, 1, 1, 1]);
     let record = BatchRecord { batch, ids, report: None, ..record() };
     assert_eq!(BatchRecord::try_from(v1::Batch::from(record.clone())), Ok(record));
 }
@@ -281,18 +285,19 @@ fn quotes_come_back_as_they_went_behind_the_file_patches() {
     assert_eq!((failure.reason, failure.detail), (Reason::TooLarge, Some(Detail::Text)));
 }
 
+#[track_caller]
+fn refused(action: Action, expected: &[(&str, Detail)]) {
+    let target = Some(v1::file_patch::Target::Path("a".into()));
+    let files = vec![v1::FilePatch { target, action: Some(action), ..v1::FilePatch::default() }];
+    let failures = Batch::try_from(v1::Edit { files, ..v1::Edit::default() }).unwrap_err();
+    let found: Vec<_> =
+        failures.iter().map(|failure| (failure.field.as_deref().unwrap(), failure.detail.unwrap())).collect();
+    assert_eq!(found, expected);
+    assert!(failures.iter().all(|failure| failure.file_index == Some(0)));
+}
+
 #[test]
 fn what_an_edit_lacks_or_has_too_much_is_named() {
-    use v1::file_patch::Action;
-    let refused = |action: Action, expected: &[(&str, Detail)]| {
-        let target = Some(v1::file_patch::Target::Path("a".into()));
-        let files = vec![v1::FilePatch { target, action: Some(action), ..v1::FilePatch::default() }];
-        let failures = Batch::try_from(v1::Edit { files, ..v1::Edit::default() }).unwrap_err();
-        let found: Vec<_> =
-            failures.iter().map(|failure| (failure.field.as_deref().unwrap(), failure.detail.unwrap())).collect();
-        assert_eq!(found, expected);
-        assert!(failures.iter().all(|failure| failure.file_index == Some(0)));
-    };
     let write = |content, presence| Action::WriteFile(v1::WriteFile { content, presence, content_format: None });
     let text = |length| Some(v1::write_file::Content::Text("x".repeat(length)));
     refused(write(None, 1), &[("files[0].writeFile", Detail::Missing)]);
@@ -304,6 +309,9 @@ fn what_an_edit_lacks_or_has_too_much_is_named() {
     let changes = vec![v1::SearchChange::default(); 2];
     let both = [("files[0].changes[0].operation", Detail::Missing), ("files[0].changes[1].operation", Detail::Missing)];
     refused(Action::SearchPatch(v1::SearchPatch { changes }), &both);
+    let commands = vec![v1::EditorCommand::default()];
+    let expected = [("files[0].changes[0].command", Detail::Missing)];
+    refused(Action::EditorCommands(v1::EditorCommands { commands }), &expected);
     let step = |scope, start_line| v1::Replacement { scope, start_line, ..v1::Replacement::default() };
     let steps = vec![step(0, None), step(1, Some(1)), step(2, Some(1)), step(3, Some(1)), step(7, None)];
     let expected = [
@@ -313,6 +321,10 @@ fn what_an_edit_lacks_or_has_too_much_is_named() {
         ("files[0].changes[4].scope", Detail::UnknownEnum),
     ];
     refused(Action::Replacements(v1::Replacements { steps }), &expected);
+}
+
+#[test]
+fn what_a_diff_lacks_or_has_too_much_is_named() {
     let git = |kind, rename_to: &str, copy_from: &str| {
         let names = (rename_to.into(), copy_from.into());
         Action::GitPatch(v1::GitPatch { kind, rename_to: names.0, copy_from: names.1, ..v1::GitPatch::default() })
@@ -355,8 +367,8 @@ fn one_change_is_kept_of_any_edit_that_has_it() {
             assert_eq!(one.change_count(), usize::from(index < edit.change_count()));
         }
     }
-    let FileEdit::Replacements(all) = &every_edit()[5] else { panic!("the order of the edits changed") };
-    let mut second = every_edit()[5].clone();
+    let FileEdit::Replacements(all) = &every_edit()[6] else { panic!("the order of the edits changed") };
+    let mut second = every_edit()[6].clone();
     second.keep_change(1);
     assert_eq!(second, FileEdit::Replacements(Replacements { steps: vec![all.steps[1].clone()] }));
 }

@@ -188,7 +188,7 @@ fn outcomes(edit: &FileEdit) -> &'static [FileStatus] {
         return &[Renamed];
     }
     match edit {
-        FileEdit::LinePatch(_) | FileEdit::ContextPatch(_) => EDITED,
+        FileEdit::LinePatch(_) | FileEdit::EditorCommands(_) | FileEdit::ContextPatch(_) => EDITED,
         FileEdit::AnchorEdit(edit) => match edit.place {
             AnchorPlace::Append => WRITTEN,
             _ => EDITED,
@@ -201,9 +201,7 @@ fn outcomes(edit: &FileEdit) -> &'static [FileStatus] {
         },
         FileEdit::DeleteFile => &[Deleted],
         FileEdit::SearchPatch(patch) => {
-            let looks = |operation: &SearchOperation| {
-                matches!(operation, SearchOperation::Replace { .. } | SearchOperation::InsertAfter { .. })
-            };
+            let looks = |operation: &SearchOperation| matches!(operation, SearchOperation::Replace { .. });
             if patch.changes.iter().any(|change| looks(&change.operation)) { EDITED } else { WRITTEN }
         }
         FileEdit::Replacements(all) => match all.steps.first() {

@@ -24,6 +24,7 @@ const SUBMIT: &[List] = &[
     List { path: &[3, 3, 11, 1], name: "edit.files.replacements.steps", detail: Detail::Changes },
     List { path: &[3, 3, 12, 7], name: "edit.files.gitPatch.hunks", detail: Detail::Changes },
     List { path: &[3, 3, 13, 2], name: "edit.files.contextPatch.chunks", detail: Detail::Changes },
+    List { path: &[3, 3, 18, 1], name: "edit.files.editorCommands.commands", detail: Detail::Changes },
     List { path: &[3, 3, 17, 1], name: "edit.files.gitSeries.parts", detail: Detail::Changes },
     List { path: &[3, 3, 17, 1, 7], name: "edit.files.gitSeries.parts.hunks", detail: Detail::Changes },
     List { path: &[3, 3, 16, 3], name: "edit.files.quote.names", detail: Detail::Text },
@@ -121,6 +122,7 @@ mod tests {
                 Action::Replacements(v1::Replacements { steps: vec![v1::Replacement::default(); entries] }),
                 Action::GitPatch(v1::GitPatch { hunks, ..v1::GitPatch::default() }),
                 Action::ContextPatch(v1::ContextPatch { chunks, ..v1::ContextPatch::default() }),
+                Action::EditorCommands(v1::EditorCommands { commands: vec![v1::EditorCommand::default(); entries] }),
             ]
         };
         assert_eq!(submit(None, MOST), None);

@@ -1,8 +1,9 @@
-//! The changes of a search patch: old text, new text, clipboards and prefixes (REQ-PATCH-001 to 004).
+//! The changes of a search patch: old text, new text, clipboards and prefixes (REQ-PATCH-001 to 004); and commands of
+//! the text-editor tool, which are planned as such changes.
 
 use alloc::vec::Vec;
 
-use aptix_model::batch::{Reindent, SearchChange, SearchOperation};
+use aptix_model::batch::{EditorCommand, Reindent, SearchChange, SearchOperation};
 use aptix_model::failure::is_invisible;
 use aptix_model::limits::CLIPBOARD_NAME_CHARS;
 use aptix_model::lines::LineAnchor;
@@ -63,7 +64,7 @@ pub(crate) fn check<'a>(changes: &'a [SearchChange], site: &mut Site<'_, 'a>) ->
         site.change = Some(index);
         valid.extend(check_one(change, site));
         match change.operation {
-            SearchOperation::Replace { .. } | SearchOperation::InsertAfter { .. } => base = Base::MustExist,
+            SearchOperation::Replace { .. } => base = Base::MustExist,
             SearchOperation::Overwrite if changes.len() > 1 => {
                 site.report("operation", || Violation::OverwriteBeside { others: changes.len() - 1 });
             }
@@ -103,23 +104,48 @@ fn check_one<'a>(change: &'a SearchChange, site: &mut Site<'_, 'a>) -> Option<Va
     Some(ValidSearch { spot: spot?, source, keep, reindent: change.reindent.as_ref() })
 }
 
+/// Checks commands of the text-editor tool; `None` when anything is wrong.
+pub(crate) fn check_commands<'a>(
+    commands: &'a [EditorCommand],
+    site: &mut Site<'_, 'a>,
+) -> Option<(Base, Vec<ValidSearch<'a>>)> {
+    if commands.is_empty() {
+        site.report("changes", || Violation::Empty { what: "change" });
+        return None;
+    }
+    let mut valid = Vec::with_capacity(commands.len());
+    for (index, command) in commands.iter().enumerate() {
+        site.change = Some(index);
+        let (spot, text) = match command {
+            EditorCommand::StrReplace { old_text, new_text } => (check_old_text(old_text, site), new_text),
+            EditorCommand::Insert { after_line, text } => {
+                let anchor = LineAnchor::new(*after_line);
+                let anchor = anchor.map_err(|error| site.report("insertLine", || Violation::Line(error)));
+                (anchor.ok().map(Spot::After), text)
+            }
+        };
+        site.check_nul("newText", Some(text));
+        valid.extend(spot.map(|spot| ValidSearch { spot, source: Source::Text(text), keep: None, reindent: None }));
+    }
+    site.change = None;
+    (valid.len() == commands.len()).then_some((Base::MustExist, valid))
+}
+
+fn check_old_text<'a>(old_text: &'a str, site: &mut Site<'_, 'a>) -> Option<Spot<'a>> {
+    if old_text.is_empty() {
+        site.report("oldText", || Violation::EmptyFind);
+        return None;
+    }
+    site.check_nul("oldText", Some(old_text));
+    Some(Spot::Replace(old_text))
+}
+
 fn check_spot<'a>(operation: &'a SearchOperation, site: &mut Site<'_, 'a>) -> Option<Spot<'a>> {
     match operation {
-        SearchOperation::Replace { old_text } if old_text.is_empty() => {
-            site.report("oldText", || Violation::EmptyFind);
-            None
-        }
-        SearchOperation::Replace { old_text } => {
-            site.check_nul("oldText", Some(old_text));
-            Some(Spot::Replace(old_text))
-        }
+        SearchOperation::Replace { old_text } => check_old_text(old_text, site),
         SearchOperation::AppendEof => Some(Spot::End),
         SearchOperation::PrependBof => Some(Spot::Top),
         SearchOperation::Overwrite => Some(Spot::Everything),
-        SearchOperation::InsertAfter { line } => {
-            let anchor = LineAnchor::new(*line);
-            anchor.map_err(|error| site.report("insertLine", || Violation::Line(error))).ok().map(Spot::After)
-        }
     }
 }
 

@@ -8,5 +8,5 @@ mod replace;
 mod source;
 mod splice;
 
-pub(crate) use check::{ValidSearch, check};
+pub(crate) use check::{ValidSearch, check, check_commands};
 pub(crate) use plan::plan;

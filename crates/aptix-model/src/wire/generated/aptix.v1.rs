@@ -267,7 +267,7 @@ pub struct FilePatch {
     /// What happens to it. Exactly one MUST be set.
     #[prost(
         oneof = "file_patch::Action",
-        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17"
+        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18"
     )]
     pub action: ::core::option::Option<file_patch::Action>,
 }
@@ -325,6 +325,9 @@ pub mod file_patch {
         /// One file that a unified diff has in several parts.
         #[prost(message, tag = "17")]
         GitSeries(super::GitSeries),
+        /// Commands of the common text-editor tool, all found in the file as it is, and made at once.
+        #[prost(message, tag = "18")]
+        EditorCommands(super::EditorCommands),
     }
 }
 /// Whole-line changes to the one version of a file that the author saw.
@@ -505,7 +508,7 @@ pub struct SearchChange {
     #[prost(message, optional, tag = "10")]
     pub reindent: ::core::option::Option<Reindent>,
     /// What is done. Exactly one MUST be set.
-    #[prost(oneof = "search_change::Operation", tags = "2, 3, 4, 5, 6")]
+    #[prost(oneof = "search_change::Operation", tags = "2, 3, 4, 5")]
     pub operation: ::core::option::Option<search_change::Operation>,
 }
 /// Nested message and enum types in `SearchChange`.
@@ -525,9 +528,6 @@ pub mod search_change {
         /// Everything goes, and text comes in its place. MUST be the file's only change.
         #[prost(message, tag = "5")]
         Overwrite(super::Overwrite),
-        /// Text comes below a line.
-        #[prost(message, tag = "6")]
-        InsertAfter(super::InsertAfter),
     }
 }
 /// Replaces a text that occurs in the file exactly once.
@@ -546,13 +546,6 @@ pub struct PrependBof {}
 /// Puts text in the place of everything.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Overwrite {}
-/// Puts text below a line.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct InsertAfter {
-    /// The line above the new text, as the file is before the batch; 0 for the top.
-    #[prost(int64, tag = "1")]
-    pub line: i64,
-}
 /// Takes one prefix from every line that is not empty, and puts another before it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Reindent {
@@ -562,6 +555,59 @@ pub struct Reindent {
     /// What every such line gets.
     #[prost(string, tag = "2")]
     pub add: ::prost::alloc::string::String,
+}
+/// Commands of the common text-editor tool for one file. All are found in the file as it is, and made at once; their places
+/// MUST NOT overlap.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct EditorCommands {
+    /// The commands, in any order. At least one.
+    #[prost(message, repeated, tag = "1")]
+    pub commands: ::prost::alloc::vec::Vec<EditorCommand>,
+}
+/// One command of the text-editor tool.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EditorCommand {
+    /// Names this change for ever. Minted by the server. In a request it is ignored.
+    #[prost(string, tag = "1")]
+    pub change_id: ::prost::alloc::string::String,
+    /// What is done. Exactly one MUST be set.
+    #[prost(oneof = "editor_command::Command", tags = "2, 3")]
+    pub command: ::core::option::Option<editor_command::Command>,
+}
+/// Nested message and enum types in `EditorCommand`.
+pub mod editor_command {
+    /// What is done. Exactly one MUST be set.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Command {
+        /// Replaces a text that occurs in the file exactly once.
+        #[prost(message, tag = "2")]
+        StrReplace(super::StrReplace),
+        /// Inserts lines below a line.
+        #[prost(message, tag = "3")]
+        Insert(super::InsertText),
+    }
+}
+/// Replaces a text that occurs in the file exactly once.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StrReplace {
+    /// That text, not empty. If it is not there, the batch fails with TEXT_NOT_FOUND; if it is there several times, with
+    /// TEXT_NOT_UNIQUE.
+    #[prost(string, tag = "1")]
+    pub old_text: ::prost::alloc::string::String,
+    /// The text that takes its place.
+    #[prost(string, tag = "2")]
+    pub new_text: ::prost::alloc::string::String,
+}
+/// Inserts text below a line, as whole lines.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct InsertText {
+    /// The line above the new text, as the file is before the batch; 0 for the top. If the file has fewer lines, the batch
+    /// fails with LINE_RANGE.
+    #[prost(int64, tag = "1")]
+    pub after_line: i64,
+    /// The text.
+    #[prost(string, tag = "2")]
+    pub text: ::prost::alloc::string::String,
 }
 /// Texts that are replaced one after the other.
 #[derive(Clone, PartialEq, ::prost::Message)]
