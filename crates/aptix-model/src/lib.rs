@@ -1,8 +1,8 @@
 //! What the things of Aptix are: paths, digests, lines, ids, batches, states, reasons, reports.
 //!
 //! Without features this crate is `no_std` and knows no serialisation. Feature `wire` adds the
-//! gRPC protocol, feature `documents` the texts LLMs write, feature `tools` the tools they call.
-//! All turn their input into the types of this crate at the door, so that nothing behind it sees
+//! gRPC protocol, feature `documents` the texts LLMs write, feature `tools` the tools they call, feature `events` the log
+//! events of batches. The first three turn their input into the types of this crate at the door, so that nothing behind it sees
 //! a generated or a serde type.
 //!
 //! Modules in layers, from the ground up: each uses modules of its own row and of the rows above, and none in a circle.
@@ -10,9 +10,9 @@
 //! | layer | modules |
 //! | --- | --- |
 //! | values | `words`, `reason`, `limits`, `digest`, `id`, `lines`, `path`, `path_readings`, `quote`, `cursor` |
-//! | what is edited | `batch`, `preview`, `protection`, `failure` |
+//! | what is edited | `batch`, `preview`, `protection`, `failure`, `create_file_code` |
 //! | what became of it | `hunk_counts`, `report`, `state`, `record` |
-//! | doors | `documents`, `wire`: neither knows the other |
+//! | doors | `documents`, `wire`, `events`: none knows another |
 //! | served to models | `tools` |
 
 // Generated protocol code names `Box` and `format!` and so needs the prelude of `std`.
@@ -21,10 +21,13 @@
 extern crate alloc;
 
 pub mod batch;
+pub mod create_file_code;
 pub mod cursor;
 pub mod digest;
 #[cfg(feature = "documents")]
 pub mod documents;
+#[cfg(feature = "events")]
+pub mod events;
 pub mod failure;
 pub mod hunk_counts;
 pub mod id;

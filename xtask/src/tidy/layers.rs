@@ -8,9 +8,9 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
     (
         "aptix-model",
         "
-        domain: batch cursor digest failure hunk_counts id limits lines path path_readings preview protection quote \
+        domain: batch create_file_code cursor digest failure hunk_counts id limits lines path path_readings preview protection quote \
         reason record report state words
-        documents | wire
+        documents | events | wire
         tools
         lib",
     ),

@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use super::schema;
 use super::tool::{Call, Effect, Form, Tool};
+use crate::create_file_code;
 use crate::documents::create_file::CreateFileDocument;
 use crate::documents::{self, Dialect};
 use crate::failure::Failure;
-use crate::reason::Reason;
 use crate::report::{FileReport, FileStatus};
 
 pub(super) const TOOL: Tool = Tool {
@@ -30,17 +30,6 @@ pub(super) const TOOL: Tool = Tool {
     output: schema::output::<Created>,
     parse: |text| documents::parse(text.as_bytes(), Some(Dialect::CreateFile)).map(Call::Document),
 };
-
-/// Every code that a failed call may have (TUL-004 5.3).
-const ERROR_CODES: [&str; 7] = [
-    "FileExists",
-    "InvalidPath",
-    "DirectoryCreateFailed",
-    "WriteFailed",
-    "TooLarge",
-    "HashFailed",
-    "UnhandledException",
-];
 
 /// The answer.
 #[derive(Serialize, JsonSchema, Debug)]
@@ -95,72 +84,12 @@ impl Created {
             hash: String::new(),
             created: false,
             overwritten: false,
-            error_code: Some(failures.first().map_or("UnhandledException", code)),
+            error_code: Some(failures.first().map_or(create_file_code::UNHANDLED, create_file_code::of)),
         }
     }
 }
 
 /// What `errorCode` may be: a code, or null on success.
 fn error_codes() -> Vec<Option<&'static str>> {
-    ERROR_CODES.map(Some).into_iter().chain([None]).collect()
-}
-
-/// The code of a failure.
-fn code(failure: &Failure) -> &'static str {
-    match failure.reason {
-        Reason::FileExists => "FileExists",
-        Reason::InvalidPath | Reason::AmbiguousPath | Reason::PolicyDenied => "InvalidPath",
-        Reason::InvalidRequest if failure.field.as_deref() == Some("path") => "InvalidPath",
-        Reason::DirectoryCreateFailed => "DirectoryCreateFailed",
-        Reason::WriteFailed
-        | Reason::ReadFailed
-        | Reason::FileChanged
-        | Reason::WorkspaceBusy
-        | Reason::NeedsOperator
-        | Reason::ResourceExhausted
-        | Reason::ApprovalRequired
-        | Reason::Rejected
-        | Reason::NotText
-        | Reason::SuspectContent => "WriteFailed",
-        Reason::TooLarge => "TooLarge",
-        Reason::HashFailed => "HashFailed",
-        _ => "UnhandledException",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// TUL-004-5.3.4, TUL-004-4.3.10, TUL-004-5.1.4.3, TUL-004-5.1.7.6: every failure has one of the codes, and those that the text speaks of have theirs.
-    #[test]
-    fn every_reason_has_one_of_the_codes() {
-        let codes = [
-            "FileExists",
-            "InvalidPath",
-            "DirectoryCreateFailed",
-            "WriteFailed",
-            "TooLarge",
-            "HashFailed",
-            "UnhandledException",
-        ];
-        assert_eq!(ERROR_CODES, codes);
-        for reason in Reason::ALL {
-            let found = code(&Failure::new(reason, "x"));
-            assert!(ERROR_CODES.contains(&found), "{reason}: {found}");
-        }
-        for (reason, expected) in [
-            (Reason::FileExists, "FileExists"),
-            (Reason::InvalidPath, "InvalidPath"),
-            (Reason::PolicyDenied, "InvalidPath"),
-            (Reason::DirectoryCreateFailed, "DirectoryCreateFailed"),
-            (Reason::WriteFailed, "WriteFailed"),
-            (Reason::FileChanged, "WriteFailed"),
-            (Reason::TooLarge, "TooLarge"),
-            (Reason::HashFailed, "HashFailed"),
-            (Reason::Internal, "UnhandledException"),
-        ] {
-            assert_eq!(code(&Failure::new(reason, "x")), expected);
-        }
-    }
+    create_file_code::ALL.map(Some).into_iter().chain([None]).collect()
 }

@@ -10,6 +10,8 @@ mod cut;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod file_bundle;
 #[cfg(test)]
 mod git_patch;
