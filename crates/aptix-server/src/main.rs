@@ -47,7 +47,7 @@ struct Args {
     #[arg(long, value_name = "FILTER", default_value = "info", env = "APTIX_LOG")]
     log: EnvFilter,
     /// How it is logged
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    #[arg(long, value_enum, default_value_t = LogFormat::Text, env = "APTIX_LOG_FORMAT")]
     log_format: LogFormat,
 }
 

@@ -1,7 +1,10 @@
 //! Withdrawing a batch.
 
 use std::sync::Arc;
+use std::time::Instant;
 
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
@@ -24,6 +27,7 @@ impl Dispatcher {
     }
 
     async fn withdraw(&self, workspace: &WorkspaceId, id: BatchId) -> Result<BatchRecord, Refusal> {
+        let began = Instant::now();
         let mut batch = self.batch(workspace, BatchSelector::Id(id)).await?;
         // A state that changed meanwhile is looked at again; states only go forward, so this ends.
         loop {
@@ -42,7 +46,7 @@ impl Dispatcher {
             };
             match self.store.transition(step).await? {
                 Transitioned::Done(batch) => {
-                    tracing::info!(workspaceId = %workspace, batchId = %id, "batch cancelled");
+                    Trace::of(Via::Server, &batch).log(began.elapsed(), Event::Cancelled);
                     self.wakes.wake(workspace, id);
                     return Ok(batch);
                 }

@@ -1,16 +1,17 @@
 //! The events of a workspace, for the agent that holds its lease.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use aptix_model::batch::FileEdit;
 use aptix_model::cursor::Cursor;
 use aptix_model::digest::Sha256Digest;
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::{Trace, Via};
 use aptix_model::id::{AgentId, BatchId, Revision, WorkspaceId};
 use aptix_model::record::BatchRecord;
 
 use super::Dispatcher;
 use super::lease::{Claim, LeaseSecret, secret_digest};
-use super::refusal::{shown, shown_if_given};
 use super::stream::{Items, Outlet, Rest, Start, Stop, WatchError, broken_off, lost, stop};
 use super::wake::Topic;
 use crate::cpu_pool::Turnkeeper;
@@ -51,14 +52,14 @@ impl Dispatcher {
         let after = self.begin(&workspace, from).await?;
         let (this, wanted) = (Arc::clone(self), workspace.clone());
         let (claim, epoch, secret) = self.to_the_end(async move { this.lease(&wanted, held).await }).await?;
-        tracing::info!(workspaceId = %workspace, agentId = %agent, epoch, after = after.0, "lease granted");
+        tracing::info!(WorkspaceId = %workspace, AgentId = %agent, epoch, after = after.0, "lease granted");
         let (outlet, stream) = Outlet::open(claim.superseded.clone(), self.closing.clone()).await?;
         let (this, agent) = (Arc::clone(self), agent.clone());
         let (turns, encode) = (Turnkeeper::here(), Arc::new(encode));
         self.tasks.spawn(async move {
             let lease = Delivery::Lease(epoch, secret);
             let Err(stop) = this.stream_events(&workspace, after, lease, &outlet, (&turns, &encode)).await;
-            tracing::info!(workspaceId = %workspace, agentId = %agent, epoch, end = ?stop, "lease ended");
+            tracing::info!(WorkspaceId = %workspace, AgentId = %agent, epoch, end = ?stop, "lease ended");
             outlet.finish(stop);
             // The lease is released before the place among the streams.
             drop::<Claim>(claim);
@@ -104,6 +105,7 @@ impl Dispatcher {
             let events = self.store.events(workspace.clone(), sent, PAGE).await.map_err(stop)?;
             let more = events.len() == PAGE;
             for event in events {
+                let began = Instant::now();
                 let room = self.room(outlet).await?;
                 let delivery = self.delivery(workspace, event).await.map_err(stop)?;
                 let revision = match &delivery {
@@ -119,7 +121,7 @@ impl Dispatcher {
                 let work = async move {
                     // Logged before the receiver can read the message.
                     if let Delivery::Event(_, _, batch) = &delivery {
-                        log_forwarded(batch);
+                        log_forwarded(batch, began);
                     }
                     encode(delivery)
                 };
@@ -152,26 +154,13 @@ impl Dispatcher {
 
 /// Logs that an event was skipped.
 fn log_damaged(workspace: &WorkspaceId, revision: Revision, batch: Option<BatchId>, why: &str) {
-    tracing::error!(workspaceId = %workspace, revision = revision.0, batchId = batch.map(tracing::field::display), why,
+    tracing::error!(WorkspaceId = %workspace, Revision = revision.0, BatchId = batch.map(tracing::field::display), why,
         "a stored record is damaged and passed over; run `aptix-server verify`");
 }
 
-/// Logs which files the agent is about to be sent for creation (TUL-004 6.1).
-fn log_forwarded(record: &BatchRecord) {
-    if !record.state.is_open() {
-        return;
-    }
-    for patch in &record.batch.files {
-        let FileEdit::CreateFile(create) = &patch.edit else { continue };
-        tracing::info!(
-            SessionId = shown_if_given(&record.origin.session_id),
-            ConversationId = shown_if_given(&record.origin.conversation_id),
-            TurnId = shown_if_given(&record.origin.turn_id),
-            batchId = %record.id,
-            ToolName = "workspace_create_file",
-            Path = shown(patch.target.as_str()),
-            Overwrite = create.overwrite,
-            "Tool.CreateFile.Forwarded"
-        );
+/// Logs that a batch which was read from the store at `began` is about to be sent to be carried out (TUL-004 6.1).
+fn log_forwarded(record: &BatchRecord, began: Instant) {
+    if record.state.is_open() {
+        Trace::of(Via::Server, record).log(began.elapsed(), Event::Forwarded(&record.batch));
     }
 }

@@ -21,6 +21,7 @@ use aptix_model::limits::Limits;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use self::lease::Leases;
 use self::wake::Wakes;
@@ -113,7 +114,7 @@ impl Dispatcher {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let turns = Turnkeeper::here();
+        let (turns, work) = (Turnkeeper::here(), work.in_current_span());
         let done = self.tasks.spawn(async move { turns.run(work).await }).await;
         let done = done.and_then(|done| done);
         done.map_err(|error| StoreError::Failed { action: "finish a write", cause: error.to_string() })?

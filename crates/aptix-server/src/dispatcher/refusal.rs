@@ -2,15 +2,12 @@
 //! and answered in general words (TUL-002 9).
 
 use aptix_model::digest::Sha256Digest;
-use aptix_model::failure::{Failure, Visible};
+use aptix_model::failure::Failure;
 use aptix_model::id::WorkspaceId;
 use aptix_model::reason::{Detail, Reason};
 
 use crate::room::{Full, Scope};
 use crate::store::StoreError;
-
-/// Characters of callers' text that one field of a log line shows.
-const LOGGED_CHARS: usize = 1024;
 
 /// A refused call.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -80,20 +77,6 @@ impl From<StoreError> for Refusal {
             }
         })
     }
-}
-
-/// Callers' text as a log line shows it: harmless and short.
-#[must_use]
-pub fn shown(text: &str) -> String {
-    let head: String = text.chars().take(LOGGED_CHARS).collect();
-    let cut = if head.len() < text.len() { " ..." } else { "" };
-    format!("{}{cut}", Visible(&head))
-}
-
-/// What an author may have left out, as a log line shows it.
-#[must_use]
-pub fn shown_if_given(text: &Option<String>) -> Option<String> {
-    text.as_deref().map(shown)
 }
 
 /// The server is going down.

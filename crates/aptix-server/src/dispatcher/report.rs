@@ -2,18 +2,20 @@
 //! become the workspace's cloud files (TUL-002 8.6).
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use aptix_model::batch::FileEdit;
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
-use aptix_model::report::{FileStatus, Outcome, Report};
+use aptix_model::report::{FileStatus, Report};
 use aptix_model::state::Step;
 
 use super::Dispatcher;
 use super::fit::{Fitted, fit};
-use super::refusal::{Refusal, not_found, shown, shown_if_given};
+use super::refusal::{Refusal, not_found};
 use crate::mint;
 use crate::store::{BatchSelector, FileUpdate, LeaseProof, Transition, Transitioned};
 
@@ -40,6 +42,7 @@ impl Dispatcher {
         lease: LeaseProof,
         report: Report,
     ) -> Result<BatchRecord, Refusal> {
+        let began = Instant::now();
         let mut batch = self.batch(workspace, BatchSelector::Id(id)).await?;
         // A state that changed meanwhile is looked at again; states only go forward, so this ends.
         loop {
@@ -65,7 +68,8 @@ impl Dispatcher {
             };
             match self.store.transition(step).await? {
                 Transitioned::Done(batch) => {
-                    log_reported(&batch, &report);
+                    let reported = Event::Reported(batch.state, Some((&batch.batch, &report)));
+                    Trace::of(Via::Server, &batch).log(began.elapsed(), reported);
                     self.wakes.wake(workspace, id);
                     return Ok(batch);
                 }
@@ -114,29 +118,4 @@ fn lease_lost(epoch: u64) -> Refusal {
         format!("the report comes under lease epoch {epoch}, which is not in force for a caller with this secret");
     let hint = "watch the workspace again, then report under the new lease";
     Refusal::denied(Failure::new(Reason::LeaseLost, message).hint(hint))
-}
-
-/// Logs how a batch ended, and what became of each file that was to be created (TUL-004 6.1).
-fn log_reported(record: &BatchRecord, report: &Report) {
-    tracing::info!(workspaceId = %record.workspace, batchId = %record.id, state = %record.state, "batch ended");
-    for (index, patch) in record.batch.files.iter().enumerate() {
-        if !matches!(patch.edit, FileEdit::CreateFile(_)) {
-            continue;
-        }
-        let written = report.files.get(index).and_then(|file| file.written);
-        let about = |failure: &&Failure| failure.file_index == Some(index);
-        let failure = report.failures.iter().find(about).or_else(|| report.failures.first());
-        tracing::info!(
-            SessionId = shown_if_given(&record.origin.session_id),
-            ConversationId = shown_if_given(&record.origin.conversation_id),
-            TurnId = shown_if_given(&record.origin.turn_id),
-            batchId = %record.id,
-            Path = shown(patch.target.as_str()),
-            Success = report.outcome == Outcome::Applied,
-            ErrorCode = failure.map(|failure| failure.reason.code()),
-            SizeBytes = written.map(|written| written.size_bytes),
-            Hash = written.map(|written| written.sha256.to_string()),
-            "Tool.CreateFile.ResultReceived"
-        );
-    }
 }

@@ -1,9 +1,12 @@
 //! Submitting a batch: checked in full, then stored once for each request id, then sent to watchers (TUL-002 8.6).
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use aptix_engine::validate::{validate_open, validate_part};
 use aptix_model::batch::{Batch, BlobRef, Content, Origin, PartialBatch};
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::{RequestId, Revision, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
@@ -11,7 +14,7 @@ use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 
 use super::Dispatcher;
-use super::refusal::{Refusal, shown, shown_if_given, shutting_down};
+use super::refusal::{Refusal, shutting_down};
 use crate::store::{Appended, BatchSelector};
 use crate::{ids, mint};
 
@@ -90,23 +93,24 @@ impl Dispatcher {
         Refusal::Invalid(failures)
     }
 
-    /// Stores a checked batch, unless it was stored before under its request id.
+    /// Stores a checked batch, unless it was stored before under its request id. It came at `began`.
     ///
     /// # Errors
     /// When the request id has another content, or the store fails.
-    pub async fn keep(self: &Arc<Self>, record: BatchRecord) -> Result<BatchRecord, Refusal> {
+    pub async fn keep(self: &Arc<Self>, record: BatchRecord, began: Instant) -> Result<BatchRecord, Refusal> {
         let this = Arc::clone(self);
-        self.to_the_end(async move { this.append(record).await }).await
+        self.to_the_end(async move { this.append(record, began).await }).await
     }
 
-    async fn append(&self, record: BatchRecord) -> Result<BatchRecord, Refusal> {
+    async fn append(&self, record: BatchRecord, began: Instant) -> Result<BatchRecord, Refusal> {
         match self.store.append(record).await? {
             Appended::New(stored) => {
-                log_stored(&stored);
+                Trace::of(Via::Server, &stored).log(began.elapsed(), Event::Stored(&stored.batch, stored.revision));
                 self.wakes.wake(&stored.workspace, stored.id);
                 Ok(*stored)
             }
-            Appended::Known(known) => same(known.stored, &known.offered.batch, &known.offered.origin),
+            Appended::Known(known) => same(known.stored, &known.offered.batch, &known.offered.origin)
+                .inspect(|stored| log_repeated(stored, began)),
         }
     }
 
@@ -128,6 +132,11 @@ impl Dispatcher {
         self.stored_before(&submission).await?;
         Ok(submission.into_record())
     }
+}
+
+/// Logs that a batch which came at `began` is stored already.
+pub fn log_repeated(stored: &BatchRecord, began: Instant) {
+    Trace::of(Via::Server, stored).log(began.elapsed(), Event::Repeated(stored.state));
 }
 
 /// The stored batch, if it has the content that is offered under its request id.
@@ -173,50 +182,4 @@ fn referenced(batch: &Batch) -> impl Iterator<Item = (usize, BlobRef)> + '_ {
         Content::Blob(blob) => Some((index, *blob)),
         Content::Text(_) => None,
     })
-}
-
-/// How many changes a batch has, over all its files.
-fn changes(batch: &Batch) -> usize {
-    batch.files.iter().map(|patch| patch.edit.change_count()).sum()
-}
-
-/// Logs that a batch came in (TUL-002 9).
-pub fn log_received(submission: &Submission) {
-    let origin = &submission.origin;
-    tracing::info!(
-        workspaceId = %submission.workspace,
-        requestId = %submission.request_id,
-        files = submission.batch.files.len(),
-        changes = changes(&submission.batch),
-        SessionId = shown_if_given(&origin.session_id),
-        ConversationId = shown_if_given(&origin.conversation_id),
-        TurnId = shown_if_given(&origin.turn_id),
-        "batch received"
-    );
-}
-
-fn log_stored(stored: &BatchRecord) {
-    tracing::info!(
-        workspaceId = %stored.workspace,
-        batchId = %stored.id,
-        revision = stored.revision.0,
-        files = stored.batch.files.len(),
-        changes = changes(&stored.batch),
-        "batch stored"
-    );
-}
-
-/// Logs that a batch was refused, and everything that was wrong with it (TUL-002 9).
-pub fn log_refused(workspace: &str, refusal: &Refusal) {
-    let failures = refusal.failures();
-    let first = failures.first();
-    let all: Vec<_> = failures.iter().take(20).map(ToString::to_string).collect();
-    tracing::warn!(
-        workspaceId = shown(workspace),
-        reason = first.map(|failure| failure.reason.code()),
-        docPath = first.and_then(|failure| shown_if_given(&failure.path)),
-        count = failures.len(),
-        failures = shown(&all.join("; ")),
-        "batch refused"
-    );
 }

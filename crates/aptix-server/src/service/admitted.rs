@@ -3,11 +3,17 @@
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::{Trace, Via};
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
-use tonic::codegen::http::{Request, Response};
+use tonic::codegen::http::{HeaderMap, Request, Response};
+use tonic::{Code, Status};
 use tower::{Layer, Service};
 
 use super::admission::Admission;
@@ -155,11 +161,18 @@ where
         Kind::Unary => {
             let (head, body) = request.into_parts();
             let message = Gathered::message(body).await;
+            let began = Instant::now();
             let work = async move {
-                if let Err(refused) = entries::check(head.uri.path(), message.bytes()) {
-                    return Ok(refused.into_http());
+                let path = head.uri.path().to_owned();
+                if let Err(failure) = entries::check(&path, message.bytes()) {
+                    log_bad_shape(&path, began.elapsed(), &failure);
+                    return Ok(status(failure).into_http());
                 }
                 let (head, body) = inner.call(Request::from_parts(head, Body::new(message))).await?.into_parts();
+                if is_undecoded(&head.headers) {
+                    let failure = Failure::new(Reason::InvalidRequest, "the bytes are no message of this method");
+                    log_bad_shape(&path, began.elapsed(), &failure);
+                }
                 Ok(Response::from_parts(head, Body::new(Gathered::answer(body).await)))
             };
             admission.work(peer, &method, work).await
@@ -172,4 +185,18 @@ where
         // Their messages are small, and no work is done for them.
         Kind::Health | Kind::HealthStream | Kind::Foreign | Kind::Upload => inner.call(request).await,
     }
+}
+
+/// Whether the answer says that the call's message could not be decoded: every other refusal has details, except that of a
+/// method that does not exist.
+fn is_undecoded(headers: &HeaderMap) -> bool {
+    let code = headers.get(Status::GRPC_STATUS).map_or(Code::Ok, |code| Code::from_bytes(code.as_bytes()));
+    !matches!(code, Code::Ok | Code::Unimplemented) && !headers.contains_key(Status::GRPC_STATUS_DETAILS)
+}
+
+/// Logs a call that is refused before its message is decoded. What it is about is not known.
+fn log_bad_shape(path: &str, elapsed: Duration, failure: &Failure) {
+    let method = path.rsplit('/').next().unwrap_or(path);
+    let trace = Trace { tool: Some(method.to_owned()), ..Trace::new(Via::Server) };
+    trace.log(elapsed, Event::CallRefused(std::slice::from_ref(failure)));
 }

@@ -2,14 +2,17 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aptix_model::cursor::Cursor;
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::{Trace, Via};
 use aptix_model::id::Revision;
 use aptix_model::report::Report;
 use aptix_model::wire::{self, event_message, fit, v1};
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
+use tracing::Instrument as _;
 
 use super::batch::{damage, missing};
 use super::report;
@@ -17,7 +20,7 @@ use super::status::status;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::feed::Delivery;
 use crate::dispatcher::lease::secret_digest;
-use crate::dispatcher::refusal::{Refusal, shown};
+use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::stream::Start;
 use crate::store::LeaseProof;
 
@@ -54,10 +57,16 @@ impl v1::agent_service_server::AgentService for AgentService {
         &self,
         request: Request<v1::ReportBatchRequest>,
     ) -> Result<Response<v1::ReportBatchResponse>, Status> {
-        let batch = self.report(request.into_inner()).await.map_err(|refusal| {
-            let first = refusal.failures().first().map(ToString::to_string);
-            let reason = first.map(|text| shown(&text));
-            tracing::warn!(reason, "report refused");
+        let began = Instant::now();
+        let request = request.into_inner();
+        let trace = Trace {
+            workspace: Some(request.workspace_id.clone()),
+            batch: request.batch_id.parse().ok(),
+            tool: Some("ReportBatch".to_owned()),
+            ..Trace::new(Via::Server)
+        };
+        let batch = self.report(request).instrument(trace.span()).await.map_err(|refusal| {
+            trace.log(began.elapsed(), Event::CallRefused(refusal.failures()));
             status(refusal)
         })?;
         Ok(Response::new(v1::ReportBatchResponse { batch: Some(batch) }))

@@ -2,9 +2,12 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use aptix_model::batch::{Batch, PartialBatch};
 use aptix_model::cursor::Cursor;
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, RequestId, Revision, Uuid, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
@@ -13,13 +16,14 @@ use aptix_model::wire::{self, fit, listed_message, v1};
 use prost::Message;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
+use tracing::Instrument as _;
 
 use super::status::status;
 use super::{page, part};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::read::ReadError;
 use crate::dispatcher::refusal::Refusal;
-use crate::dispatcher::submit::{Submission, log_received, log_refused};
+use crate::dispatcher::submit::{Submission, log_repeated};
 use crate::dispatcher::watch::BatchUpdate;
 use crate::ids;
 use crate::store::{BatchSelector, Damaged, Listed};
@@ -45,10 +49,17 @@ impl v1::batch_service_server::BatchService for BatchService {
         &self,
         request: Request<v1::SubmitBatchRequest>,
     ) -> Result<Response<v1::SubmitBatchResponse>, Status> {
+        let began = Instant::now();
         let request = request.into_inner();
-        let workspace = request.workspace_id.clone();
-        let batch = self.submit(request).await.map_err(|refusal| {
-            log_refused(&workspace, &refusal);
+        let trace = Trace {
+            origin: request.origin.clone().map(Into::into).unwrap_or_default(),
+            workspace: Some(request.workspace_id.clone()),
+            request: Some(request.request_id.clone()),
+            is_dry_run: request.validate_only,
+            ..Trace::new(Via::Server)
+        };
+        let batch = self.submit(request, &trace, began).instrument(trace.span()).await.map_err(|refusal| {
+            trace.log(began.elapsed(), Event::Refused(None, refusal.failures()));
             status(refusal)
         })?;
         Ok(Response::new(v1::SubmitBatchResponse { batch: Some(batch), ..v1::SubmitBatchResponse::default() }))
@@ -123,10 +134,18 @@ impl v1::batch_service_server::BatchService for BatchService {
         &self,
         request: Request<v1::CancelBatchRequest>,
     ) -> Result<Response<v1::CancelBatchResponse>, Status> {
+        let began = Instant::now();
         let request = request.into_inner();
-        let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
-        let batch = wire::id("batchId", &request.batch_id).map_err(status)?;
-        let batch = self.0.cancel(workspace, batch).await.map_err(status)?;
+        let trace = Trace {
+            workspace: Some(request.workspace_id.clone()),
+            batch: request.batch_id.parse().ok(),
+            tool: Some("CancelBatch".to_owned()),
+            ..Trace::new(Via::Server)
+        };
+        let batch = self.cancel(request).instrument(trace.span()).await.map_err(|refusal| {
+            trace.log(began.elapsed(), Event::CallRefused(refusal.failures()));
+            status(refusal)
+        })?;
         Ok(Response::new(v1::CancelBatchResponse { batch: Some(fit::answer(batch.into())) }))
     }
 }
@@ -170,22 +189,39 @@ impl BatchService {
         }
     }
 
-    async fn submit(&self, request: v1::SubmitBatchRequest) -> Result<v1::Batch, Refusal> {
+    async fn submit(
+        &self,
+        request: v1::SubmitBatchRequest,
+        trace: &Trace,
+        began: Instant,
+    ) -> Result<v1::Batch, Refusal> {
         let bytes = request.encoded_len();
         let validate_only = request.validate_only;
         let submission = self.submission(request)?;
-        log_received(&submission);
+        trace.log(began.elapsed(), Event::Received(&submission.batch));
         let checked = self.check(bytes, &submission).await;
         if validate_only {
             checked?;
-            return Ok(without_ids(self.0.rehearse(submission).await?));
+            let record = self.0.rehearse(submission).await?;
+            trace.log(began.elapsed(), Event::Checked(&record.batch));
+            return Ok(without_ids(record));
         }
         let batch = match checked {
-            Ok(()) => self.0.keep(submission.into_record()).await?,
+            Ok(()) => self.0.keep(submission.into_record(), began).await?,
             // It may be the retry of a batch that was stored under other limits: that is answered, not refused.
-            Err(refusal) => self.0.stored_before(&submission).await?.ok_or(refusal)?,
+            Err(refusal) => {
+                let stored = self.0.stored_before(&submission).await?.ok_or(refusal)?;
+                log_repeated(&stored, began);
+                stored
+            }
         };
         Ok(fit::answer(batch.into()))
+    }
+
+    async fn cancel(&self, request: v1::CancelBatchRequest) -> Result<BatchRecord, Refusal> {
+        let workspace = wire::id("workspaceId", &request.workspace_id)?;
+        let batch = wire::id("batchId", &request.batch_id)?;
+        self.0.cancel(workspace, batch).await
     }
 
     async fn check(&self, bytes: usize, submission: &Submission) -> Result<(), Refusal> {

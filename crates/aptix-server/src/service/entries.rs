@@ -5,7 +5,6 @@ use aptix_model::reason::{Detail, Reason};
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
 use super::body::PREFIX_BYTES;
-use super::status::status;
 use crate::ids;
 
 /// A list in a message.
@@ -43,8 +42,8 @@ const REPORT: &[List] = &[
 /// passes: decoding reports what is wrong with it.
 ///
 /// # Errors
-/// The status that the call is answered with.
-pub(super) fn check(method: &str, message: &[u8]) -> Result<(), tonic::Status> {
+/// Which list is too long.
+pub(super) fn check(method: &str, message: &[u8]) -> Result<(), Failure> {
     let lists = match method {
         "/aptix.v1.BatchService/SubmitBatch" => SUBMIT,
         "/aptix.v1.AgentService/ReportBatch" => REPORT,
@@ -54,7 +53,7 @@ pub(super) fn check(method: &str, message: &[u8]) -> Result<(), tonic::Status> {
     let Some(list) = message.and_then(|message| too_long(lists, message, ids::ENTRIES)) else { return Ok(()) };
     let message = format!("{} has more than {} entries", list.name, ids::ENTRIES);
     let failure = Failure::new(Reason::TooLarge, message).detail(list.detail).field(list.name);
-    Err(status(failure.hint("split it")))
+    Err(failure.hint("split it"))
 }
 
 /// The first of the lists that has more than `most` entries.

@@ -217,7 +217,7 @@ async fn a_batch_is_delivered_although_its_author_has_disconnected() {
     let id = record.id;
     tokio::select! {
         biased;
-        _ = dispatcher.keep(record) => panic!("a durable write takes a while"),
+        _ = dispatcher.keep(record, std::time::Instant::now()) => panic!("a durable write takes a while"),
         () = std::future::ready(()) => {}
     }
     match tokio::time::timeout(SOON, feed.next()).await.expect("the event comes in time") {

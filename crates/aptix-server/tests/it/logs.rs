@@ -9,12 +9,14 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{HistoryId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::BatchRecord;
+use aptix_model::wire::v1;
 use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
     Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, Store, StoreError, Transition, Transitioned,
     UploadId,
 };
+use serde_json::{Value, json};
 use tokio_util::bytes::Bytes;
 use tonic::Code;
 use tracing::subscriber::DefaultGuard;
@@ -57,20 +59,41 @@ impl Log {
         Self { logged, _until: tracing::subscriber::set_default(subscriber.finish()) }
     }
 
-    /// The lines that log this event.
-    fn lines(&self, event: &str) -> Vec<String> {
+    /// Every line so far.
+    fn lines(&self) -> Vec<Value> {
         let text = String::from_utf8(self.logged.0.lock().unwrap().clone()).unwrap();
-        let message = format!("\"message\":\"{event}\"");
-        text.lines().filter(|line| line.contains(&message)).map(str::to_owned).collect()
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn assert_one(&self, event: &str, parts: &[&str]) {
-        let lines = self.lines(event);
-        assert_eq!(lines.len(), 1, "{event}: {lines:?}");
-        for part in parts {
-            assert!(lines[0].contains(part), "{part} in {}", lines[0]);
-        }
+    /// The events since the last call, without what every line of a log has; how long something took is left at that it is
+    /// known.
+    fn events(&self) -> Vec<Value> {
+        let lines = std::mem::take(&mut *self.logged.0.lock().unwrap());
+        let lines = String::from_utf8(lines).unwrap();
+        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let events = lines.filter(|line| line["target"] == "aptix::events").map(|mut event| {
+            let fields = event.as_object_mut().unwrap();
+            let level = fields.remove("level").unwrap();
+            let is_refusal = fields["Event"].as_str().unwrap().ends_with("Refused");
+            assert_eq!(level, if is_refusal { "WARN" } else { "INFO" }, "{fields:?}");
+            assert!(fields.remove("DurationMs").unwrap().as_f64().unwrap() >= 0.0, "{fields:?}");
+            assert!(fields.remove("timestamp").is_some() && fields.remove("target").is_some());
+            assert_eq!(fields.remove("Via").unwrap(), "server");
+            event
+        });
+        events.collect()
     }
+}
+
+/// An event of the batch that `submit` makes, with more fields.
+fn event(name: &str, more: Value) -> Value {
+    let mut event = json!({
+        "Event": name, "WorkspaceId": "w", "RequestId": "r1",
+        "SessionId": "session-1", "ConversationId": "conversation-1", "TurnId": "turn-1",
+    });
+    let Value::Object(more) = more else { panic!("fields are an object") };
+    event.as_object_mut().unwrap().extend(more);
+    event
 }
 
 /// TUL-002-9.6, TUL-002-9.7: a batch is logged when it comes and when it is stored.
@@ -81,54 +104,137 @@ async fn a_batch_leaves_its_trace() {
     let server = Server::start();
     let mut client = server.connect().await;
     let files = vec![create_text("src/New.txt", "text\n"), line_patch("app/a.txt")];
-    let batch = client.submit(submit("w", "r1", files)).await.unwrap();
-    log.assert_one("batch received", &["\"files\":2", "\"changes\":2", "\"requestId\":\"r1\""]);
-    let id = format!("\"batchId\":\"{}\"", batch.batch_id);
-    log.assert_one("batch stored", &[&id, "\"files\":2", "\"changes\":2", "\"workspaceId\":\"w\""]);
+    let batch = client.submit(submit("w", "r1", files.clone())).await.unwrap();
+    let id = &batch.batch_id;
+    let size = json!({ "Files": 2, "Changes": 2 });
+    let stored = json!({ "BatchId": id, "Files": 2, "Changes": 2, "Revision": 1 });
+    assert_eq!(log.events(), [event("Batch.Received", size.clone()), event("Batch.Stored", stored)]);
+    client.submit(submit("w", "r1", files)).await.unwrap();
+    let repeated = event("Batch.Repeated", json!({ "BatchId": id, "State": "APPROVED" }));
+    assert_eq!(log.events(), [event("Batch.Received", size), repeated]);
 
     let (epoch, mut feed) = client.lease("w", "agent", 0).await.unwrap();
     next_event(&mut feed).await.unwrap();
-    let turn = ["\"SessionId\":\"session-1\"", "\"ConversationId\":\"conversation-1\"", "\"TurnId\":\"turn-1\""];
-    let what = ["\"ToolName\":\"workspace_create_file\"", "\"Path\":\"src/New.txt\"", "\"Overwrite\":true"];
-    log.assert_one("Tool.CreateFile.Forwarded", &[turn.as_slice(), what.as_slice()].concat());
+    let forwarded = json!({
+        "BatchId": id, "ToolName": "workspace_create_file", "Path": "src/New.txt", "Overwrite": true,
+    });
+    let sent = event("Batch.Forwarded", json!({ "BatchId": id, "Files": 2, "Changes": 2 }));
+    assert_eq!(log.events(), [sent, event("Tool.CreateFile.Forwarded", forwarded)]);
 
     client.upload("w", b"text\n").await.unwrap();
     let mut report = applied(&[("app", "src/New.txt", b"text\n"), ("app", "a.txt", b"text\n")]);
     report.files[1].changes = two_changes();
-    let hash = format!("\"Hash\":\"{}\"", report.files[0].sha256());
-    client.report("w", &batch.batch_id, epoch, report.clone()).await.unwrap();
-    client.report("w", &batch.batch_id, epoch, report).await.unwrap();
-    let parts = ["\"Success\":true", "\"SizeBytes\":5", &hash, "\"TurnId\":\"turn-1\""];
-    log.assert_one("Tool.CreateFile.ResultReceived", &parts);
+    let result = json!({
+        "BatchId": id, "ToolName": "workspace_create_file", "Path": "src/New.txt", "Overwrite": true, "Success": true,
+        "SizeBytes": 5, "Hash": report.files[0].sha256(),
+    });
+    client.report("w", id, epoch, report.clone()).await.unwrap();
+    client.report("w", id, epoch, report).await.unwrap();
+    let reported = event("Batch.Reported", json!({ "BatchId": id, "State": "APPLIED" }));
+    assert_eq!(log.events(), [reported, event("Tool.CreateFile.ResultReceived", result)]);
 }
 
-/// TUL-004-6.1.4.2: a result that is a failure says which.
+/// TUL-004-6.1.4.2: a result that is a failure has the code of the tool. A file that is not to blame has none.
 #[tokio::test]
 async fn a_failed_result_is_logged_with_its_error() {
     let log = Log::begin();
     let server = Server::start();
     let mut client = server.connect().await;
-    let batch = client.submit(submit("w", "r1", vec![create_text("a.txt", "")])).await.unwrap();
+    let files = vec![create_text("innocent.txt", ""), create_text("there.txt", "")];
+    let batch = client.submit(submit("w", "r1", files)).await.unwrap();
     let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
-    client.report("w", &batch.batch_id, epoch, failed("FILE_EXISTS")).await.unwrap();
-    let parts = ["\"Success\":false", "\"ErrorCode\":\"FILE_EXISTS\"", "\"Path\":\"a.txt\""];
-    log.assert_one("Tool.CreateFile.ResultReceived", &parts);
+    log.events();
+    let mut report = failed("FILE_EXISTS");
+    report.failures[0].file_index = Some(1);
+    client.report("w", &batch.batch_id, epoch, report).await.unwrap();
+    let result = |more: Value| {
+        let about = json!({
+            "BatchId": batch.batch_id, "ToolName": "workspace_create_file", "Overwrite": true, "Success": false,
+        });
+        let Value::Object(mut fields) = about else { panic!("fields are an object") };
+        fields.extend(more.as_object().unwrap().clone());
+        event("Tool.CreateFile.ResultReceived", fields.into())
+    };
+    let innocent = result(json!({ "Path": "innocent.txt" }));
+    let there = result(json!({ "Path": "there.txt", "ErrorCode": "FileExists" }));
+    let mut events = log.events();
+    events.retain(|event| event["Event"] != "Tool.CreateFile.Forwarded" && event["Event"] != "Batch.Forwarded");
+    let reported = event("Batch.Reported", json!({ "BatchId": batch.batch_id, "State": "FAILED" }));
+    assert_eq!(events, [reported, innocent, there]);
 }
 
-/// TUL-002-9.8: a refused batch is logged with its reason, its document path, and everything that failed validation.
+/// TUL-002-9.8: a refused batch is logged with its reason, its document path, and everything that failed validation; so is
+/// every other call that is refused, also one that cannot be read.
 #[tokio::test]
-async fn a_refused_batch_is_logged_with_its_reasons() {
+async fn a_refused_call_is_logged_with_its_reasons() {
     let log = Log::begin();
     let server = Server::start();
     let mut client = server.connect().await;
     let mut file = line_patch("app/a.txt");
-    if let Some(aptix_model::wire::v1::file_patch::Action::LinePatch(patch)) = &mut file.action {
-        patch.original_sha256 = "abc".to_owned();
+    if let Some(v1::file_patch::Action::LinePatch(patch)) = &mut file.action {
+        patch.original_sha256 = "never logged".to_owned();
     }
-    client.submit(submit("w", "r1", vec![file])).await.unwrap_err();
-    let parts = ["\"reason\":\"INVALID_REQUEST\"", "\"docPath\":\"app/a.txt\"", "SHA_FORMAT", "\"count\":1"];
-    log.assert_one("batch refused", &parts);
-    assert!(log.lines("batch stored").is_empty());
+    let sha = "app/a.txt: INVALID_REQUEST (SHA_FORMAT) in files[1].originalSha256";
+    client.submit(submit("w", "r1", vec![create_text("b.txt", ""), file.clone()])).await.unwrap_err();
+    let refused = json!({ "Reason": "INVALID_REQUEST", "DocPath": "app/a.txt", "Count": 1, "Causes": sha });
+    let size = json!({ "Files": 2, "Changes": 2 });
+    assert_eq!(log.events(), [event("Batch.Received", size), event("Batch.Refused", refused)]);
+
+    // Of the wrong shape: no batch, but a known author.
+    client.submit(v1::SubmitBatchRequest { edit: None, ..submit("w", "r1", vec![]) }).await.unwrap_err();
+    let causes = "INVALID_REQUEST (MISSING) in edit";
+    let refused = json!({ "Reason": "INVALID_REQUEST", "Count": 1, "Causes": causes });
+    assert_eq!(log.events(), [event("Batch.Refused", refused)]);
+
+    let dry_run = v1::SubmitBatchRequest { validate_only: true, ..submit("w", "r1", vec![create_text("b.txt", "")]) };
+    client.submit(dry_run).await.unwrap();
+    let size = json!({ "DryRun": true, "Files": 1, "Changes": 0 });
+    assert_eq!(log.events(), [event("Batch.Received", size.clone()), event("Batch.Checked", size)]);
+
+    client.submit(submit("w", "r1", vec![create_text("b.txt", "")])).await.unwrap();
+    log.events();
+    client.submit(submit("w", "r1", vec![create_text("c.txt", "")])).await.unwrap_err();
+    let refused = json!({ "Reason": "REQUEST_ID_REUSED", "Count": 1, "Causes": "REQUEST_ID_REUSED in requestId" });
+    assert_eq!(log.events().pop(), Some(event("Batch.Refused", refused)));
+}
+
+#[tokio::test]
+async fn a_refused_call_about_a_batch_is_logged_with_its_reasons() {
+    let log = Log::begin();
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let batch = client.submit(submit("w", "r1", vec![create_text("a.txt", "")])).await.unwrap();
+    log.events();
+    let about = |name: &str, method: &str, reason: &str| {
+        json!({
+            "Event": name, "WorkspaceId": "w", "BatchId": batch.batch_id, "ToolName": method, "Reason": reason,
+            "Count": 1, "Causes": reason,
+        })
+    };
+    client.report("w", &batch.batch_id, 7, failed("FILE_EXISTS")).await.unwrap_err();
+    assert_eq!(log.events(), [about("Call.Refused", "ReportBatch", "LEASE_LOST")]);
+
+    let cancel = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone() };
+    client.batches.cancel_batch(cancel.clone()).await.unwrap();
+    assert_eq!(log.events(), [event("Batch.Cancelled", json!({ "BatchId": batch.batch_id }))]);
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.report("w", &batch.batch_id, epoch, failed("FILE_EXISTS")).await.unwrap_err();
+    assert_eq!(log.events(), [about("Call.Refused", "ReportBatch", "RESULT_FINAL")]);
+    let unknown = v1::CancelBatchRequest { batch_id: "no id".to_owned(), ..cancel };
+    client.batches.cancel_batch(unknown).await.unwrap_err();
+    let causes = "INVALID_REQUEST (ID_FORMAT) in batchId";
+    let refused = json!({
+        "Event": "Call.Refused", "WorkspaceId": "w", "ToolName": "CancelBatch", "Reason": "INVALID_REQUEST", "Count": 1,
+        "Causes": causes,
+    });
+    assert_eq!(log.events(), [refused]);
+
+    // Bytes that are no message, and a list that is longer than any batch's.
+    let refused = |reason: &str, causes: &str| json!({ "Event": "Call.Refused", "ToolName": "SubmitBatch", "Reason": reason, "Count": 1, "Causes": causes });
+    client.submit_bytes(vec![0xff; 10]).await.unwrap_err();
+    assert_eq!(log.events(), [refused("INVALID_REQUEST", "INVALID_REQUEST")]);
+    client.submit(submit("w", "r2", vec![v1::FilePatch::default(); 1 << 18])).await.unwrap_err();
+    assert_eq!(log.events(), [refused("TOO_LARGE", "TOO_LARGE (FILES) in edit.files")]);
 }
 
 /// A store whose disk has failed.
@@ -211,5 +317,7 @@ async fn an_unexpected_error_is_logged_and_not_shown() {
     assert_eq!(refusal(&status), (Code::Internal, "INTERNAL".to_owned(), String::new()));
     let words = "INTERNAL: the server failed at its store; the server's log says why; its operator has to act";
     assert_eq!(status.message(), words);
-    log.assert_one("call failed in the store", &["/dev/secret"]);
+    let logged = log.lines();
+    let failed: Vec<_> = logged.iter().filter(|line| line["message"] == "call failed in the store").collect();
+    assert!(failed.len() == 1 && failed[0].to_string().contains("/dev/secret"), "{logged:?}");
 }

@@ -106,6 +106,15 @@ impl Clients {
         Ok(self.batches.submit_batch(request).await?.into_inner().batch.expect("the answer has the batch"))
     }
 
+    /// Calls SubmitBatch with these bytes as the name of the workspace.
+    pub(crate) async fn submit_bytes(&self, bytes: Vec<u8>) -> Result<(), Status> {
+        let mut client = tonic::client::Grpc::new(self.channel.clone());
+        client.ready().await.map_err(|error| Status::unknown(error.to_string()))?;
+        let path = tonic::codegen::http::uri::PathAndQuery::from_static("/aptix.v1.BatchService/SubmitBatch");
+        let codec = tonic_prost::ProstCodec::<Bytes, v1::SubmitBatchResponse>::default();
+        client.unary(tonic::Request::new(Bytes::from(bytes)), path, codec).await.map(drop)
+    }
+
     pub(crate) async fn get(&mut self, workspace: &str, id: &str) -> Result<v1::Batch, Status> {
         let batch = Some(v1::get_batch_request::Batch::BatchId(id.to_owned()));
         let request =
