@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use super::home_dirs::HomeDirs;
+use super::logging::{LogArgs, Logs};
 use super::{agent, apply, batches, cancel, convert, log, mcp, read, show, submit, tools, undo};
 use crate::workspace::roots::root::RootSpec;
 
@@ -13,6 +14,8 @@ use crate::workspace::roots::root::RootSpec;
 pub(super) struct Cli {
     #[command(flatten)]
     pub(super) home_dirs: HomeDirs,
+    #[command(flatten)]
+    pub(super) logging: LogArgs,
     #[command(subcommand)]
     pub(super) command: Command,
 }
@@ -71,11 +74,11 @@ impl Command {
         }
     }
 
-    /// The level of what is logged by default: a service logs what it does, a command only what is wrong.
-    pub(super) const fn log_level(&self) -> tracing::Level {
+    /// What it logs by default.
+    pub(super) const fn logs(&self) -> Logs {
         match self {
-            Self::Agent(_) | Self::Mcp(_) => tracing::Level::INFO,
-            _ => tracing::Level::WARN,
+            Self::Agent(_) | Self::Mcp(_) => Logs::Service,
+            _ => Logs::Command,
         }
     }
 }

@@ -10,6 +10,7 @@ mod document;
 mod exit;
 mod home_dirs;
 mod log;
+mod logging;
 mod mcp;
 mod output;
 mod progress;
@@ -23,7 +24,6 @@ mod undo;
 mod usage;
 mod writing;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
@@ -31,18 +31,13 @@ use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
 use clap::{CommandFactory, Parser};
-use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
 
 use self::command::{Cli, Command, Traces};
 use self::exit::Exit;
 use self::output::{Form, interrupted};
-use crate::person::prompt;
 use crate::workspace::roots::workspace::Workspace;
 use crate::workspace::wall::{self, Wall};
-
-/// The environment variable that filters what is logged.
-const LOG_VARIABLE: &str = "APTIX_LOG";
 
 /// Runs the command line of this process.
 #[must_use]
@@ -59,7 +54,7 @@ pub fn main() -> ExitCode {
             return Exit::Usage.into();
         }
     };
-    log_to_stderr(cli.command.log_level());
+    cli.logging.begin(cli.command.logs());
     let form = asked_form();
     match run(cli, form) {
         Ok(exit) => exit.into(),
@@ -79,20 +74,6 @@ pub fn main() -> ExitCode {
 fn asked_form() -> Form {
     let mut arguments = std::env::args_os().skip(1).take_while(|argument| argument != "--");
     Form { json: arguments.any(|argument| argument == "--json") }
-}
-
-fn log_to_stderr(level: tracing::Level) {
-    let filter = EnvFilter::builder().with_env_var(LOG_VARIABLE).with_default_directive(level.into()).from_env_lossy();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(|| {
-            progress::make_way();
-            prompt::Aside
-        })
-        // A command whose stderr is closed works on; the complaint about it would panic.
-        .log_internal_errors(false)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
 }
 
 fn run(cli: Cli, form: Form) -> anyhow::Result<Exit> {
@@ -116,7 +97,7 @@ fn run(cli: Cli, form: Form) -> anyhow::Result<Exit> {
 }
 
 async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> anyhow::Result<Exit> {
-    let Cli { home_dirs: homes, command } = cli;
+    let Cli { home_dirs: homes, command, .. } = cli;
     match command {
         Command::Apply(args) => interruptible(form, move || apply::run(&args, &homes, BatchId(mint()))).await,
         Command::Convert(args) => interruptible(form, move || convert::run(&args, &homes)).await,

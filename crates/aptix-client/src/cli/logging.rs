@@ -1,0 +1,72 @@
+//! What a command logs, to stderr, and in which form.
+
+use std::io::IsTerminal;
+
+use aptix_model::events::trace;
+use clap::ValueEnum;
+use tracing::Level;
+use tracing_subscriber::EnvFilter;
+
+use super::progress;
+use crate::person::prompt;
+
+/// What is logged, and how.
+#[derive(clap::Args, Debug)]
+pub(super) struct LogArgs {
+    /// What is logged: a level, or target=level pairs
+    #[arg(long, hide = true, global = true, value_name = "FILTER", env = "APTIX_LOG")]
+    log: Option<String>,
+    /// How it is logged
+    #[arg(long, hide = true, global = true, value_enum, default_value_t = LogFormat::Text, env = "APTIX_LOG_FORMAT")]
+    log_format: LogFormat,
+}
+
+/// The form of a log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Which kind of command logs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Logs {
+    /// A service: by default it logs what it does.
+    Service,
+    /// A command that prints its result: by default it logs what is wrong beside that.
+    Command,
+}
+
+impl Logs {
+    /// What is logged of everything, and of the log events if that is something else.
+    fn default_filter(self) -> (Level, String) {
+        match self {
+            Self::Service => (Level::INFO, String::new()),
+            Self::Command => (Level::WARN, format!("{},{}=off", Level::WARN, trace::TARGET)),
+        }
+    }
+}
+
+impl LogArgs {
+    /// Logs from now on, for the rest of the process.
+    pub(super) fn begin(&self, logs: Logs) {
+        let (level, default) = logs.default_filter();
+        let given = self.log.clone().filter(|filter| !filter.is_empty());
+        let filter = EnvFilter::builder().with_default_directive(level.into()).parse_lossy(given.unwrap_or(default));
+        let log = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(|| {
+                progress::make_way();
+                prompt::Aside
+            })
+            // A command whose stderr is closed works on; the complaint about it would panic.
+            .log_internal_errors(false)
+            .with_ansi(std::io::stderr().is_terminal());
+        match self.log_format {
+            LogFormat::Text => log.init(),
+            LogFormat::Json => log.json().flatten_event(true).init(),
+        }
+    }
+}
