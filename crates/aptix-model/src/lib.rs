@@ -11,7 +11,7 @@
 //! | --- | --- |
 //! | values | `words`, `reason`, `limits`, `digest`, `id`, `lines`, `path`, `path_readings`, `quote`, `cursor` |
 //! | what is edited | `batch`, `preview`, `protection`, `failure`, `create_file_code` |
-//! | what became of it | `hunk_counts`, `report`, `state`, `record` |
+//! | what became of it | `hunk_counts`, `report`, `state`, `record`, `id_block` |
 //! | doors | `documents`, `wire`, `events`: none knows another |
 //! | served to models | `tools` |
 
@@ -31,6 +31,7 @@ pub mod events;
 pub mod failure;
 pub mod hunk_counts;
 pub mod id;
+pub mod id_block;
 pub mod limits;
 pub mod lines;
 pub mod path;

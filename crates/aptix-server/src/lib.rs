@@ -9,7 +9,6 @@ pub mod config;
 mod cpu_pool;
 pub mod descriptors;
 pub mod dispatcher;
-pub mod ids;
 pub mod mint;
 pub mod options;
 pub mod room;

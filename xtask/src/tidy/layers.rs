@@ -8,7 +8,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
     (
         "aptix-model",
         "
-        domain: batch create_file_code cursor digest failure hunk_counts id limits lines path path_readings preview protection quote \
+        domain: batch create_file_code cursor digest failure hunk_counts id id_block limits lines path path_readings preview protection quote \
         reason record report state words
         documents | events | wire
         tools
@@ -35,7 +35,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
     (
         "aptix-server",
         "
-        base: ids mint caller descriptors room turns waited cpu_pool
+        base: mint caller descriptors room turns waited cpu_pool
         store
         dispatcher
         options

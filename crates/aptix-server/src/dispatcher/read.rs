@@ -3,12 +3,12 @@
 use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
 use aptix_model::id::{Revision, Uuid, WorkspaceId};
+use aptix_model::id_block;
 use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
 
 use super::Dispatcher;
 use super::refusal::{Refusal, no_workspace, not_found};
-use crate::ids;
 use crate::store::{BatchSelector, Listed, StoreError};
 
 /// Why a batch cannot be read.
@@ -91,7 +91,7 @@ impl Dispatcher {
             workspace: workspace.clone(),
             what: format!("file patch or change with the id {id}"),
         };
-        let batch = self.store.batch(workspace.clone(), BatchSelector::Id(ids::batch_id(id))).await?;
+        let batch = self.store.batch(workspace.clone(), BatchSelector::Id(id_block::batch_id(id))).await?;
         let batch = batch.ok_or_else(missing)?;
         let found = batch.ids.iter().enumerate().find_map(|(file, ids)| {
             if ids.file.0 == id {

@@ -9,14 +9,15 @@ use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::{RequestId, Revision, WorkspaceId};
+use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 
 use super::Dispatcher;
 use super::refusal::{Refusal, shutting_down};
+use crate::mint;
 use crate::store::{Appended, BatchSelector};
-use crate::{ids, mint};
 
 /// A batch as it comes in.
 #[derive(Clone, Debug)]
@@ -36,14 +37,14 @@ impl Submission {
     #[must_use]
     pub fn into_record(self) -> BatchRecord {
         let Self { workspace, request_id, batch, origin } = self;
-        let id = ids::batch_id(mint::uuid());
+        let id = id_block::batch_id(mint::uuid());
         let now = mint::now();
         BatchRecord {
             id,
             workspace,
             revision: Revision::default(),
             state: BatchState::Approved,
-            ids: ids::of(id, &batch),
+            ids: id_block::of(id, &batch),
             batch,
             origin,
             request_id,

@@ -10,6 +10,7 @@ use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, RequestId, Revision, Uuid, WorkspaceId};
+use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::wire::{self, fit, listed_message, v1};
@@ -25,7 +26,6 @@ use crate::dispatcher::read::ReadError;
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::{Submission, log_repeated};
 use crate::dispatcher::watch::BatchUpdate;
-use crate::ids;
 use crate::store::{BatchSelector, Damaged, Listed};
 
 /// Room for what the server adds to a batch beside ids: its own id, state, revision, times.
@@ -253,7 +253,7 @@ impl BatchService {
 fn check_size(edit_bytes: usize, batch: &Batch) -> Result<(), Failure> {
     let entries: usize = batch.files.iter().map(|patch| 1 + patch.edit.change_count()).sum();
     let bytes = edit_bytes.saturating_add(entries.saturating_mul(ID_BYTES));
-    if bytes <= SUBMITTED && entries <= ids::ENTRIES {
+    if bytes <= SUBMITTED && entries <= id_block::ENTRIES {
         return Ok(());
     }
     let message = format!("the batch takes up to {bytes} bytes with its {entries} ids, a message carries {SUBMITTED}");

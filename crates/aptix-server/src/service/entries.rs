@@ -1,11 +1,11 @@
 //! Counts the entries of a message before it is decoded: an entry of two bytes on the wire takes hundreds in memory.
 
 use aptix_model::failure::Failure;
+use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
 use super::body::PREFIX_BYTES;
-use crate::ids;
 
 /// A list in a message.
 struct List {
@@ -50,8 +50,8 @@ pub(super) fn check(method: &str, message: &[u8]) -> Result<(), Failure> {
         _ => return Ok(()),
     };
     let message = message.get(PREFIX_BYTES..);
-    let Some(list) = message.and_then(|message| too_long(lists, message, ids::ENTRIES)) else { return Ok(()) };
-    let message = format!("{} has more than {} entries", list.name, ids::ENTRIES);
+    let Some(list) = message.and_then(|message| too_long(lists, message, id_block::ENTRIES)) else { return Ok(()) };
+    let message = format!("{} has more than {} entries", list.name, id_block::ENTRIES);
     let failure = Failure::new(Reason::TooLarge, message).detail(list.detail).field(list.name);
     Err(failure.hint("split it"))
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use aptix_model::batch::{Batch, BlobRef, Content, CreateFile, FileEdit, FilePatch, Origin, Target};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{Revision, Uuid, WorkspaceId};
+use aptix_model::id_block;
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::report::{Outcome, Report};
 use aptix_model::state::BatchState;
-use aptix_server::ids;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::healing::HealingStore;
 use aptix_server::store::memory::MemoryStore;
@@ -65,7 +65,7 @@ pub(crate) fn workspace(name: &str) -> WorkspaceId {
 }
 
 pub(crate) fn batch(number: u128, in_workspace: &str, request: &str) -> BatchRecord {
-    let id = ids::batch_id(Uuid::from_u128(number << 64));
+    let id = id_block::batch_id(Uuid::from_u128(number << 64));
     let create =
         CreateFile { content: Content::Text(format!("text {number}")), overwrite: false, content_format: None };
     let file = FilePatch {
@@ -80,7 +80,7 @@ pub(crate) fn batch(number: u128, in_workspace: &str, request: &str) -> BatchRec
         workspace: workspace(in_workspace),
         revision: Revision::default(),
         state: BatchState::Approved,
-        ids: ids::of(id, &batch),
+        ids: id_block::of(id, &batch),
         batch,
         origin: Origin { session_id: Some("session".to_owned()), conversation_id: None, turn_id: Some("7".to_owned()) },
         request_id: request.parse().unwrap(),

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use aptix_model::id_block;
 use aptix_model::limits::Limits;
 use aptix_model::record::BatchRecord;
 use aptix_model::wire::v1;
 use aptix_server::dispatcher::Settings;
-use aptix_server::ids;
 use aptix_server::options::Options;
 use aptix_server::store::Store;
 use aptix_server::store::embedded::EmbeddedStore;
@@ -205,7 +205,7 @@ async fn a_stored_batch_is_answered_whatever_the_server_would_refuse_it_for() {
         let record = store_contract::batch(number, "w", &request.request_id);
         let batch = request.edit.clone().unwrap().try_into().unwrap();
         let origin = request.origin.clone().unwrap().into();
-        let record = BatchRecord { ids: ids::of(record.id, &batch), batch, origin, ..record };
+        let record = BatchRecord { ids: id_block::of(record.id, &batch), batch, origin, ..record };
         let stored = store_contract::append(&store, record).await;
         assert_eq!(client.submit(request).await.unwrap().batch_id, stored.id.to_string());
     }

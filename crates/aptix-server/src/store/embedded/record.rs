@@ -4,6 +4,7 @@
 use aptix_model::batch::{BlobRef, Origin};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Revision, Uuid};
+use aptix_model::id_block;
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::report::Report;
@@ -12,7 +13,6 @@ use aptix_model::wire::bytes::{batch_from_bytes, batch_to_bytes, report_from_byt
 use fjall::Slice;
 use sha2::{Digest, Sha256};
 
-use crate::ids;
 use crate::store::{CloudFile, Lease, StoreError, UploadId};
 
 /// Records of an event and of a workspace's counters have digests and a lease's secret since this version.
@@ -173,7 +173,7 @@ pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<Ba
         };
         let created = UnixMillis(fields.number()?);
         let batch = batch_from_bytes(fields.bytes()?).ok()?;
-        let ids = ids::of(id, &batch);
+        let ids = id_block::of(id, &batch);
         Some(BatchRecord { id, workspace, revision, state, batch, ids, origin, request_id, created, updated, report })
     })
 }

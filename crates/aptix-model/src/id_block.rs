@@ -1,10 +1,13 @@
 //! The ids of a batch are one block: the batch's own is a `UUIDv7` whose last bits are zero, and its file patches and
 //! changes count on from there, in the batch's order. So an id leads to its batch without an index, and blocks never
-//! overlap, because no batch has more entries than the last bits can count.
+//! overlap, because no batch has more entries than the last bits can count. The server and the history of a workstation
+//! name their batches alike.
 
-use aptix_model::batch::Batch;
-use aptix_model::id::{BatchId, Uuid};
-use aptix_model::record::FileIds;
+use alloc::vec::Vec;
+
+use crate::batch::Batch;
+use crate::id::{BatchId, Uuid};
+use crate::record::FileIds;
 
 /// How many of an id's last bits count within its batch: room for 131,071 file patches and changes.
 const COUNTING_BITS: u32 = 17;
@@ -32,7 +35,7 @@ pub fn of(id: BatchId, batch: &Batch) -> Vec<FileIds> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aptix_model::batch::{Change, FileEdit, FilePatch, LinePatch, Operation, Target};
+    use crate::batch::{Change, FileEdit, FilePatch, LinePatch, Operation, Target};
 
     #[test]
     fn ids_differ_and_lead_back_to_their_batch() {
