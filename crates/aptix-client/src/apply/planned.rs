@@ -19,6 +19,7 @@ use crate::workspace::commit::check::check;
 use crate::workspace::commit::commit_error::CommitError;
 use crate::workspace::commit::record::Taken;
 use crate::workspace::keep::history::entries::Reversal;
+use crate::workspace::keep::history::summary::Summary;
 use crate::workspace::roots::workspace::Workspace;
 use crate::workspace::transaction::{self, CommitOptions, Receipt};
 
@@ -75,6 +76,7 @@ pub(crate) fn carry_out(
         receipt: receipt.as_ref(),
         clipboards: taken.as_ref(),
         undoes,
+        summary: Some(&Summary::of(batch, &full, &plan.warnings)),
         retention: policy.retention,
     };
     for notice in transaction::commit(workspace, &changes, commit).map_err(refused)? {

@@ -15,6 +15,7 @@ use crate::workspace::keep::ending::Keeping;
 use crate::workspace::keep::history::draft;
 use crate::workspace::keep::history::entries::Reversal;
 use crate::workspace::keep::history::prune::{self, Retention};
+use crate::workspace::keep::history::summary::Summary;
 use crate::workspace::roots::workspace::Workspace;
 
 /// The report that the server gets of a batch once it is applied, even if this process dies first.
@@ -37,6 +38,8 @@ pub struct CommitOptions<'a> {
     pub clipboards: Option<&'a Taken>,
     /// Which entry of the history the changes take back.
     pub undoes: Option<&'a Reversal>,
+    /// What the history says of the batch besides what it changed.
+    pub summary: Option<&'a Summary>,
     /// How much is kept for undoing, this commit included.
     pub retention: Retention,
 }
@@ -50,7 +53,7 @@ pub fn commit(
     changes: &[Change<'_>],
     options: CommitOptions<'_>,
 ) -> Result<Vec<Notice>, CommitError> {
-    let CommitOptions { name, receipt, clipboards, undoes, retention } = options;
+    let CommitOptions { name, receipt, clipboards, undoes, summary, retention } = options;
     let _locks = workspace.lock()?;
     let journal = recovery::recover(workspace, &Keeping)?;
     if changes.is_empty() && receipt.is_none() && clipboards.is_none() {
@@ -59,7 +62,8 @@ pub fn commit(
     check(workspace, changes)?;
     let batch = receipt.map(|receipt| receipt.batch.to_string());
     let name = name.map(|name| name.to_string()).or_else(|| batch.clone());
-    let history = (!changes.is_empty()).then(|| draft::draft(workspace, changes, name, undoes, retention.bytes));
+    let about = (name, summary.cloned());
+    let history = (!changes.is_empty()).then(|| draft::draft(workspace, changes, about, undoes, retention.bytes));
     let history = history.transpose()?;
     let steps = change::steps(changes);
     let record = Record {

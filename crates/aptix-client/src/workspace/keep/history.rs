@@ -11,3 +11,4 @@ pub mod find;
 pub mod past_file;
 pub(crate) mod pending;
 pub mod prune;
+pub mod summary;

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::entries::{EntryId, Reversal, ids};
 use super::entry::{self, Head};
+use super::summary::Summary;
 use crate::workspace::commit::change::Change;
 use crate::workspace::commit::history_draft::HistoryDraft;
 use crate::workspace::fs::{disk, errno};
@@ -14,12 +15,12 @@ use crate::workspace::roots::root::Root;
 use crate::workspace::roots::state::{Part, StateError};
 use crate::workspace::roots::workspace::Workspace;
 
-/// Drafts the entry of a batch called `batch` that takes back `undoes`: what is needed to undo its changes in at most `limit`
+/// Drafts the entry of a batch of this name and summary that takes back `undoes`: what is needed to undo its changes in at most `limit`
 /// bytes, else what the batch was. Touches nothing.
 pub(in crate::workspace) fn draft(
     workspace: &Workspace,
     changes: &[Change<'_>],
-    batch: Option<String>,
+    (batch, summary): (Option<String>, Option<Summary>),
     undoes: Option<&Reversal>,
     limit: u64,
 ) -> Result<HistoryDraft, StateError> {
@@ -33,6 +34,7 @@ pub(in crate::workspace) fn draft(
         is_redo: undoes.is_some_and(|undoes| undoes.is_redo),
         time: Some(u64::try_from(time).unwrap_or_default()),
         age: Some(age::now(workspace.disk(), workspace.primary().state())?),
+        summary,
         files: Vec::new(),
         dirs: Vec::new(),
     };

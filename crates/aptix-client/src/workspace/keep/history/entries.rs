@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::entry::{self, Head, Lack};
 use super::past_file::{self, Images, PastDir, PastFile};
+use super::summary::Summary;
 use crate::workspace::fs::{beneath, disk, errno};
 use crate::workspace::roots::own_file::{self, Owner};
 use crate::workspace::roots::state::{Part, StateDir, StateError};
@@ -53,6 +54,8 @@ pub struct Entry {
     pub undoes: Option<String>,
     /// Whether that was an undo, so that this is a redo.
     pub is_redo: bool,
+    /// What it was called, and how it was applied; entries of earlier versions do not have it.
+    pub summary: Option<Summary>,
     /// The files it changed.
     pub files: Vec<PastFile>,
     /// Copies of displaced writes that an earlier version kept: real paths in their roots.
@@ -202,10 +205,10 @@ fn kept_late(state: &StateDir, dir: &OwnedFd, id: &str) -> Result<Vec<String>, E
 /// Reads what an entry is about, and not the bytes it keeps.
 pub(super) fn read_head(state: &StateDir, dir: &OwnedFd, id: EntryId) -> Result<Option<Entry>, Errno> {
     let Some(head) = read_words(dir, id)? else { return Ok(None) };
-    let Head { batch, undoes, is_redo, time, files, dirs, .. } = head;
+    let Head { batch, undoes, is_redo, time, summary, files, dirs, .. } = head;
     let time = time.map_or_else(|| id.time(), UnixMillis);
     let (kept, state) = (kept_late(state, dir, &id.to_string())?, state.clone());
-    Ok(Some(Entry { id, time, batch, undoes, is_redo, files, kept, dirs, state }))
+    Ok(Some(Entry { id, time, batch, undoes, is_redo, summary, files, kept, dirs, state }))
 }
 
 /// Reads the first two lines of an entry; nothing if they are damaged.

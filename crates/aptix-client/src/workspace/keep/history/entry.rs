@@ -6,6 +6,7 @@ use aptix_engine::digest::sha256;
 use serde::{Deserialize, Serialize};
 
 use super::past_file::{Images, PastAfter, PastBefore, PastDir, PastFile, is_whole};
+use super::summary::Summary;
 use crate::workspace::commit::change::{Becomes, Change};
 use crate::workspace::commit::record::{Hex, missing_dirs};
 use crate::workspace::commit::record_file;
@@ -36,6 +37,9 @@ pub(super) struct Head {
     /// What the age clock showed then, in milliseconds; earlier versions did not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) age: Option<u64>,
+    /// What it was called, and how it was applied; earlier versions did not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) summary: Option<Summary>,
     pub(super) files: Vec<PastFile>,
     /// Parents first.
     #[serde(default)]
