@@ -11,7 +11,7 @@
 //! | --- | --- |
 //! | values | `words`, `reason`, `limits`, `digest`, `id`, `lines`, `path`, `path_readings`, `quote`, `cursor` |
 //! | what is edited | `batch`, `preview`, `protection`, `failure`, `create_file_code` |
-//! | what became of it | `hunk_counts`, `report`, `state`, `record`, `id_block` |
+//! | what became of it | `hunk_counts`, `report`, `state`, `record`, `id_block`, `batch_event` |
 //! | doors | `documents`, `wire`, `events`: none knows another |
 //! | served to models | `tools` |
 
@@ -21,6 +21,7 @@
 extern crate alloc;
 
 pub mod batch;
+pub mod batch_event;
 pub mod create_file_code;
 pub mod cursor;
 pub mod digest;

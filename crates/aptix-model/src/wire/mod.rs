@@ -6,6 +6,7 @@
 mod anchor;
 pub mod bytes;
 mod edit;
+mod event;
 mod field;
 pub mod fit;
 mod hunks;
@@ -15,6 +16,7 @@ mod report;
 mod search;
 pub mod v1;
 
+pub use event::event_kind;
 pub use field::{digest, id};
 pub use record::{event_message, file_ids, listed_message};
 

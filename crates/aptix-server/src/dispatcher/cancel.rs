@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use aptix_model::batch_event::{Actor, ActorKind, EventKind};
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
@@ -37,6 +38,8 @@ impl Dispatcher {
             let step = Transition {
                 workspace: workspace.clone(),
                 batch: id,
+                kind: EventKind::Cancelled,
+                actor: Actor::unnamed(ActorKind::Author),
                 from: batch.state,
                 to: batch.state.after(Step::Cancel).map_err(|_| has_ended(batch.state))?,
                 at: mint::now(),

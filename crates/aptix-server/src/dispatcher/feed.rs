@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use aptix_model::cursor::Cursor;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
-use aptix_model::id::{AgentId, BatchId, Revision, WorkspaceId};
+use aptix_model::id::{AgentId, Revision, WorkspaceId};
 use aptix_model::record::BatchRecord;
 
 use super::Dispatcher;
+use super::event::WorkspaceEvent;
 use super::lease::{Claim, LeaseSecret, secret_digest};
-use super::stream::{Items, Outlet, Rest, Start, Stop, WatchError, broken_off, lost, stop};
+use super::stream::{Items, Outlet, Rest, Start, Stop, WatchError, broken_off, stop};
 use super::wake::Topic;
 use crate::cpu_pool::Turnkeeper;
-use crate::store::{BatchSelector, Listed, StoreError};
+use crate::store::StoreError;
 
 /// Events read at once.
 const PAGE: usize = 64;
@@ -25,10 +25,8 @@ const PAGE: usize = 64;
 pub enum Delivery {
     /// The lease it holds: its epoch, and the secret that proves it.
     Lease(u64, LeaseSecret),
-    /// Something happened to a batch; the position of the stream afterwards.
-    Event(Revision, Option<Cursor>, Box<BatchRecord>),
-    /// An event that cannot be read, or whose batch cannot: the batch, if that is known, and why.
-    Damaged(Revision, Option<Cursor>, Option<BatchId>, String),
+    /// Something happened.
+    Event(WorkspaceEvent),
     /// Everything up to here was sent.
     Heartbeat(Revision),
 }
@@ -107,23 +105,16 @@ impl Dispatcher {
             for event in events {
                 let began = Instant::now();
                 let room = self.room(outlet).await?;
-                let delivery = self.delivery(workspace, event).await.map_err(stop)?;
-                let revision = match &delivery {
-                    Delivery::Event(revision, ..) => *revision,
-                    Delivery::Damaged(revision, _, batch, why) => {
-                        log_damaged(workspace, *revision, *batch, why);
-                        *revision
-                    }
-                    Delivery::Lease(..) | Delivery::Heartbeat(_) => continue,
-                };
+                let event = self.event(workspace, event).await.map_err(stop)?;
+                let revision = event.revision;
                 // What waits for its receiver is as small as what is sent.
                 let encode = Arc::clone(encode);
                 let work = async move {
                     // Logged before the receiver can read the message.
-                    if let Delivery::Event(_, _, batch) = &delivery {
+                    if let Ok(batch) = &event.batch {
                         log_forwarded(batch, began);
                     }
-                    encode(delivery)
+                    encode(Delivery::Event(event))
                 };
                 room.send(Ok(turns.run(work).await.map_err(|error| stop(broken_off(&error)))?));
                 sent = revision;
@@ -133,29 +124,6 @@ impl Dispatcher {
             }
         }
     }
-
-    /// The item for an event. A record that cannot be read is reported in its place.
-    async fn delivery(&self, workspace: &WorkspaceId, event: Listed) -> Result<Delivery, StoreError> {
-        let event = match event {
-            Ok(event) => event,
-            Err(damaged) => return Ok(Delivery::Damaged(damaged.revision, None, None, damaged.why)),
-        };
-        let cursor = self.cursor(event.revision, event.digest);
-        let damaged = |why| Delivery::Damaged(event.revision, cursor, Some(event.batch), why);
-        Ok(match self.store.batch(workspace.clone(), BatchSelector::Id(event.batch)).await {
-            Ok(Some(batch)) => Delivery::Event(event.revision, cursor, Box::new(batch)),
-            Ok(None) => damaged(lost(event.batch).to_string()),
-            // An agent skips a damaged batch for ever, so a failure that will pass is not damage.
-            Err(error) if error.will_pass() => return Err(error),
-            Err(error) => damaged(error.to_string()),
-        })
-    }
-}
-
-/// Logs that an event was skipped.
-fn log_damaged(workspace: &WorkspaceId, revision: Revision, batch: Option<BatchId>, why: &str) {
-    tracing::error!(WorkspaceId = %workspace, Revision = revision.0, BatchId = batch.map(tracing::field::display), why,
-        "a stored record is damaged and passed over; run `aptix-server verify`");
 }
 
 /// Logs that a batch which was read from the store at `began` is about to be sent to be carried out (TUL-004 6.1).

@@ -1,6 +1,7 @@
 //! Decides the states of batches and who receives them. Knows domain values and a store; no protocol.
 
 pub mod cancel;
+pub mod event;
 pub mod feed;
 pub mod files;
 mod fit;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use aptix_model::batch_event::{Actor, ActorKind, EventKind};
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
@@ -59,6 +60,8 @@ impl Dispatcher {
             let step = Transition {
                 workspace: workspace.clone(),
                 batch: id,
+                kind: EventKind::Reported,
+                actor: Actor::unnamed(ActorKind::Agent),
                 from: batch.state,
                 to,
                 at: mint::now(),

@@ -14,9 +14,9 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 
-use super::batch::{damage, missing};
-use super::report;
+use super::batch::missing;
 use super::status::status;
+use super::{event, report};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::feed::Delivery;
 use crate::dispatcher::lease::secret_digest;
@@ -97,22 +97,7 @@ fn delivery_message(delivery: Delivery, heartbeat: Duration) -> v1::WatchBatches
                 ..v1::Lease::default()
             })
         }
-        Delivery::Event(revision, cursor, batch) => {
-            let batch = Some(fit::event(event_message(*batch)));
-            let cursor = cursor.map(Into::into);
-            Message::Event(v1::BatchEvent { revision: revision.0, batch, cursor, ..v1::BatchEvent::default() })
-        }
-        Delivery::Damaged(revision, cursor, batch, why) => {
-            let known = batch.map(|id| v1::Batch { batch_id: id.to_string(), ..v1::Batch::default() });
-            let (cursor, damage) = (cursor.map(Into::into), Some(damage(revision, batch, why)));
-            Message::Event(v1::BatchEvent {
-                revision: revision.0,
-                batch: known,
-                cursor,
-                damage,
-                ..v1::BatchEvent::default()
-            })
-        }
+        Delivery::Event(event) => Message::Event(event::message(event, |batch| fit::event(event_message(batch)))),
         Delivery::Heartbeat(revision) => Message::Heartbeat(v1::Heartbeat { revision: revision.0 }),
     };
     v1::WatchBatchesResponse { message: Some(message) }

@@ -6,6 +6,7 @@ pub mod agent;
 pub mod batch;
 mod body;
 mod entries;
+mod event;
 pub mod file;
 mod outflow;
 mod page;

@@ -11,12 +11,12 @@ use crate::dispatcher::read::Page;
 const DEFAULT_SIZE: usize = 50;
 const LARGEST_SIZE: usize = 1000;
 
-/// How many entries a page has at most.
+/// How many entries a page has at most; a size above the limit is lowered to it.
 pub(super) fn size(asked: i32) -> Result<usize, Failure> {
     match usize::try_from(asked) {
         Ok(0) => Ok(DEFAULT_SIZE),
-        Ok(size) if size <= LARGEST_SIZE => Ok(size),
-        _ => Err(refused("pageSize", format!("a page has 1 to {LARGEST_SIZE} entries, {asked} were asked for"))),
+        Ok(size) => Ok(size.min(LARGEST_SIZE)),
+        Err(_) => Err(refused("pageSize", format!("a page has at least 1 entry, {asked} were asked for"))),
     }
 }
 

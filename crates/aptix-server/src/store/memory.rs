@@ -5,16 +5,16 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aptix_model::batch::BlobRef;
+use aptix_model::batch_event::EventFacts;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::BatchRecord;
-use aptix_model::state::BatchState;
 use tokio_util::bytes::Bytes;
 
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Event, Known, Lease, Listed, ListedFile, Store, StoreError, Transition,
-    Transitioned, Twins, UploadId, chain,
+    Transitioned, Twins, UploadId, chain, submitted,
 };
 use crate::mint;
 
@@ -43,7 +43,7 @@ struct Workspace {
     /// Whether a batch or an agent made it known; an upload alone does not.
     known: bool,
     lease: Lease,
-    events: Vec<(BatchId, Sha256Digest)>,
+    events: Vec<(BatchId, Sha256Digest, EventFacts)>,
     batches: HashMap<BatchId, BatchRecord>,
     requests: HashMap<RequestId, BatchId>,
     order: BTreeMap<Revision, BatchId>,
@@ -57,16 +57,17 @@ impl Workspace {
     }
 
     /// Numbers an event.
-    fn happen(&mut self, batch: BatchId, state: BatchState) -> Revision {
-        let last = self.events.last().map(|(_, digest)| *digest);
-        let digest = chain::next(last, [batch.0.as_bytes().as_slice(), state.word().as_bytes()]);
-        self.events.push((batch, digest));
+    fn happen(&mut self, batch: BatchId, facts: EventFacts) -> Revision {
+        let last = self.events.last().map(|(_, digest, _)| *digest);
+        let digest = chain::next(last, [batch.0.as_bytes().as_slice(), facts.state.word().as_bytes()]);
+        self.events.push((batch, digest, facts));
         self.newest()
     }
 
     fn event(&self, revision: Revision) -> Option<Event> {
         let index = usize::try_from(revision.0.checked_sub(1)?).ok()?;
-        self.events.get(index).map(|(batch, digest)| Event { revision, batch: *batch, digest: Some(*digest) })
+        let (batch, digest, facts) = self.events.get(index)?;
+        Some(Event { revision, batch: *batch, digest: Some(*digest), facts: Some(facts.clone()) })
     }
 }
 
@@ -99,7 +100,7 @@ impl Store for MemoryStore {
                 return Appended::Known(Box::new(Known { stored: known.clone(), offered: batch }));
             }
             workspace.known = true;
-            batch.revision = workspace.happen(batch.id, batch.state);
+            batch.revision = workspace.happen(batch.id, submitted(&batch));
             workspace.requests.insert(batch.request_id.clone(), batch.id);
             workspace.order.insert(batch.revision, batch.id);
             workspace.batches.insert(batch.id, batch.clone());
@@ -117,7 +118,7 @@ impl Store for MemoryStore {
             if step.lease.is_some_and(|proof| !workspace.lease.admits(proof)) {
                 return Transitioned::OtherLease;
             }
-            let revision = workspace.happen(step.batch, step.to);
+            let revision = workspace.happen(step.batch, step.facts());
             let Some(batch) = workspace.batches.get_mut(&step.batch) else { return Transitioned::Unknown };
             batch.revision = revision;
             batch.state = step.to;
@@ -178,7 +179,7 @@ impl Store for MemoryStore {
         let before = before.unwrap_or(Revision(u64::MAX));
         self.read(&workspace, |workspace| {
             let older = workspace.order.range(..before).rev().take(limit);
-            older.map(|(revision, batch)| Ok(Event { revision: *revision, batch: *batch, digest: None })).collect()
+            older.map(|(revision, batch)| Ok(Event::listed(*revision, *batch))).collect()
         })
     }
 

@@ -7,6 +7,7 @@
 use std::pin::Pin;
 
 use aptix_model::batch::BlobRef;
+use aptix_model::batch_event::{Actor, ActorKind, EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, Uuid, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
@@ -109,6 +110,10 @@ pub struct Transition {
     pub workspace: WorkspaceId,
     /// The batch.
     pub batch: BatchId,
+    /// What happens.
+    pub kind: EventKind,
+    /// Who does it.
+    pub actor: Actor,
     /// The state it must be in.
     pub from: BatchState,
     /// The state it is in afterwards.
@@ -121,6 +126,20 @@ pub struct Transition {
     pub report: Option<Report>,
     /// Files that are now as reported. Removals come first.
     pub files: Vec<FileUpdate>,
+}
+
+impl Transition {
+    /// What its event records.
+    #[must_use]
+    pub fn facts(&self) -> EventFacts {
+        EventFacts { kind: self.kind, state: self.to, at: self.at, actor: self.actor.clone() }
+    }
+}
+
+/// What the event records that stores a batch.
+fn submitted(batch: &BatchRecord) -> EventFacts {
+    let actor = Actor::unnamed(ActorKind::Author);
+    EventFacts { kind: EventKind::Submitted, state: batch.state, at: batch.created, actor }
 }
 
 /// What a caller shows to act under a lease.
@@ -186,7 +205,7 @@ pub enum Transitioned {
 }
 
 /// Something that happened in a workspace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     /// Its number.
     pub revision: Revision,
@@ -195,6 +214,16 @@ pub struct Event {
     /// Digest of the commit of this event and all before it; `None` for an event of an earlier version, and in a list of
     /// batches.
     pub digest: Option<Sha256Digest>,
+    /// What happened; `None` for an event of an earlier version, and in a list of batches.
+    pub facts: Option<EventFacts>,
+}
+
+impl Event {
+    /// An entry of a list of batches.
+    #[must_use]
+    pub const fn listed(revision: Revision, batch: BatchId) -> Self {
+        Self { revision, batch, digest: None, facts: None }
+    }
 }
 
 /// A place among events whose record cannot be read.

@@ -37,6 +37,9 @@ async fn a_batch_goes_to_its_agent_and_its_files_become_cloud_files() {
     let batch = author.submit(submit("w", "r1", files)).await.unwrap();
     let event = next_event(&mut feed).await.unwrap();
     assert_eq!((event.revision, event.batch.as_ref()), (1, Some(&batch)));
+    let who = |kind: v1::ActorKind| Some(v1::Actor { kind: kind.into(), name: String::new() });
+    assert_eq!((event.kind(), event.state()), (v1::EventKind::Submitted, v1::BatchState::Approved));
+    assert_eq!((event.time, event.actor), (batch.create_time, who(v1::ActorKind::Author)));
 
     let mut report = applied(&[("app", "src/A.txt", b"first\nnew\n"), ("app", "New.txt", b"text\n")]);
     report.files[0].changes = two_changes();
@@ -50,6 +53,8 @@ async fn a_batch_goes_to_its_agent_and_its_files_become_cloud_files() {
     assert_eq!((ended.state(), ended.revision, ended.edit), (v1::BatchState::Applied, 2, None));
 
     let event = next_event(&mut feed).await.unwrap();
+    assert_eq!((event.kind(), event.state()), (v1::EventKind::Reported, v1::BatchState::Applied));
+    assert_eq!((event.time, event.actor.clone()), (ended.update_time, who(v1::ActorKind::Agent)));
     assert_eq!((event.revision, event.batch.unwrap().state()), (2, v1::BatchState::Applied));
     let whole = author.get("w", &batch.batch_id).await.unwrap();
     assert_eq!((whole.report, whole.edit), (Some(report), batch.edit));
@@ -221,7 +226,7 @@ async fn a_batch_is_delivered_although_its_author_has_disconnected() {
         () = std::future::ready(()) => {}
     }
     match tokio::time::timeout(SOON, feed.next()).await.expect("the event comes in time") {
-        Some(Ok(Delivery::Event(Revision(1), _, delivered))) => assert_eq!(delivered.id, id),
+        Some(Ok(Delivery::Event(event))) => assert_eq!((event.revision, event.batch.unwrap().id), (Revision(1), id)),
         other => panic!("expected the batch, found {other:?}"),
     }
 }

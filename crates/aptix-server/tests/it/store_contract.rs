@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aptix_model::batch::{Batch, BlobRef, Content, CreateFile, FileEdit, FilePatch, Origin, Target};
+use aptix_model::batch_event::{Actor, ActorKind, EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{Revision, Uuid, WorkspaceId};
 use aptix_model::id_block;
@@ -56,6 +57,7 @@ promised! {
     a_deleted_file_is_not_found_any_more,
     lists_go_backwards_and_events_forwards,
     each_commit_has_a_digest_of_its_own,
+    an_event_says_what_happened,
     blobs_are_seen_when_they_are_whole,
     a_closed_store_takes_nothing,
 }
@@ -105,6 +107,8 @@ pub(crate) fn step(batch: &BatchRecord, to: BatchState) -> Transition {
     Transition {
         workspace: batch.workspace.clone(),
         batch: batch.id,
+        kind: EventKind::Reported,
+        actor: Actor { kind: ActorKind::Agent, name: Some("laptop".to_owned()) },
         from: batch.state,
         to,
         at: UnixMillis(1_800_000_000_000),
@@ -308,6 +312,24 @@ async fn lists_go_backwards_and_events_forwards(store: Arc<impl Store>) {
     assert_eq!((listed(events.clone()), events[1].as_ref().unwrap().batch), (vec![5, 6], stored[0].id));
     assert_eq!(store.events(w.clone(), Revision(6), 9).await, Ok(vec![]));
     assert_eq!(store.events(w, Revision(u64::MAX), 9).await, Ok(vec![]));
+}
+
+/// Also of a batch that went on since.
+async fn an_event_says_what_happened(store: Arc<impl Store>) {
+    let stored = append(&store, batch(1, "w", "r1")).await;
+    let ended = step(&stored, BatchState::Failed);
+    store.transition(ended.clone()).await.unwrap();
+    let events = store.events(workspace("w"), Revision(0), 10).await.unwrap();
+    let facts: Vec<_> = events.into_iter().map(|event| event.unwrap().facts.unwrap()).collect();
+    let submitted = EventFacts {
+        kind: EventKind::Submitted,
+        state: BatchState::Approved,
+        at: stored.created,
+        actor: Actor::unnamed(ActorKind::Author),
+    };
+    let reported =
+        EventFacts { kind: EventKind::Reported, state: BatchState::Failed, at: ended.at, actor: ended.actor };
+    assert_eq!(facts, [submitted, reported]);
 }
 
 async fn each_commit_has_a_digest_of_its_own(store: Arc<impl Store>) {

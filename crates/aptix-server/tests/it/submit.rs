@@ -371,7 +371,10 @@ async fn batches_are_listed_in_pages() {
         request.page_token = page.next_page_token;
     }
     assert_eq!(seen, ["r6", "r5", "r4", "r3", "r2", "r1", "r0"]);
-    for (page_size, token) in [(-1, ""), (1001, ""), (3, "x"), (3, "b-1"), (3, "b01"), (3, "fpath")] {
+    let large = v1::ListBatchesRequest { page_size: i32::MAX, page_token: String::new(), ..request };
+    let page = client.batches.list_batches(large).await.unwrap().into_inner();
+    assert_eq!(page.batches.len(), 7, "a size above the limit is lowered");
+    for (page_size, token) in [(-1, ""), (3, "x"), (3, "b-1"), (3, "b01"), (3, "fpath")] {
         let request = v1::ListBatchesRequest {
             workspace_id: "w".to_owned(),
             page_size,

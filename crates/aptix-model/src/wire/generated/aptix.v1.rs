@@ -1398,7 +1398,7 @@ impl ActorKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum EventKind {
-    /// Not a kind; never sent.
+    /// Not known: the record that says it cannot be read.
     Unspecified = 0,
     /// It was stored.
     Submitted = 1,
@@ -3693,7 +3693,7 @@ pub struct ListBatchesRequest {
     /// The workspace.
     #[prost(string, tag = "1")]
     pub workspace_id: ::prost::alloc::string::String,
-    /// At most this many, 1 to 1,000. 0 means 50.
+    /// At most this many; 0 means 50, and more than 1,000 means 1,000.
     #[prost(int32, tag = "2")]
     pub page_size: i32,
     /// Where to go on: next_page_token of the page before. Empty for the first page.

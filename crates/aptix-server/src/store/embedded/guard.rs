@@ -205,7 +205,7 @@ fn revisions_lost(
 ) -> Vec<String> {
     let event = tables.now().event(workspace, expected.newest).ok().flatten();
     // Where the counters are damaged, the newest event shows that what they counted is there.
-    let newest = match (found, event) {
+    let newest = match (found, &event) {
         (Some(found), _) => found.newest,
         (None, Some(_)) => expected.newest,
         (None, None) => Revision(0),

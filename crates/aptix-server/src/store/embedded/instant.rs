@@ -180,7 +180,7 @@ impl Instant<'_> {
                 _ => self.event(workspace, revision),
             };
             events.push(match entry {
-                Ok(Some(event)) => Ok(Event { revision, batch: event.batch, digest: event.digest }),
+                Ok(Some(event)) => Ok(Event { revision, batch: event.batch, digest: event.digest, facts: event.facts }),
                 Ok(None) => Err(Damaged { revision, why: "the event is missing".to_owned() }),
                 Err(error) => Err(Damaged { revision, why: error.to_string() }),
             });
@@ -259,7 +259,7 @@ impl Instant<'_> {
 
 fn listed_entry(revision: Revision, batch: Result<aptix_model::id::BatchId, StoreError>) -> Listed {
     match batch {
-        Ok(batch) => Ok(Event { revision, batch, digest: None }),
+        Ok(batch) => Ok(Event::listed(revision, batch)),
         Err(error) => Err(Damaged { revision, why: error.to_string() }),
     }
 }

@@ -2,6 +2,7 @@
 //! back exactly is damaged; it is never taken for other data.
 
 use aptix_model::batch::{BlobRef, Origin};
+use aptix_model::batch_event::{Actor, ActorKind, EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Revision, Uuid};
 use aptix_model::id_block;
@@ -17,6 +18,8 @@ use crate::store::{CloudFile, Lease, StoreError, UploadId};
 
 /// Records of an event and of a workspace's counters have digests and a lease's secret since this version.
 const CHAINED: u8 = 2;
+/// The record of an event says what happened since this version.
+const WITH_FACTS: u8 = 3;
 const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
 
@@ -39,10 +42,12 @@ pub(super) struct Counters {
 }
 
 /// The content of an event's record.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Happened {
     pub(super) batch: BatchId,
     pub(super) digest: Option<Sha256Digest>,
+    /// `None` in a record of an earlier version.
+    pub(super) facts: Option<EventFacts>,
 }
 
 /// A blob's bytes: which upload they came by, and how many they are.
@@ -75,18 +80,49 @@ pub(super) fn decode_counters(record: &[u8]) -> Result<Counters, StoreError> {
     })
 }
 
-pub(super) fn encode_event(event: Happened) -> Slice {
+pub(super) fn encode_event(event: &Happened) -> Slice {
     let digest = event.digest.as_ref().map(|digest| digest.as_bytes().as_slice());
-    Writer::with_version(CHAINED).bytes(event.batch.0.as_bytes()).optional(digest).finish()
+    let version = if event.facts.is_some() { WITH_FACTS } else { CHAINED };
+    let record = Writer::with_version(version).bytes(event.batch.0.as_bytes()).optional(digest);
+    match &event.facts {
+        Some(facts) => record.bytes(&encode_facts(facts)).finish(),
+        None => record.finish(),
+    }
 }
 
 pub(super) fn decode_event(record: &[u8]) -> Result<Happened, StoreError> {
-    if record.first() == Some(&VERSION) {
-        return Ok(Happened { batch: decode_id(record)?, digest: None });
+    let chained = |fields: &mut Fields<'_>| Some((BatchId(fields.id()?), fields.optional_digest()?));
+    match record.first() {
+        Some(&VERSION) => Ok(Happened { batch: decode_id(record)?, digest: None, facts: None }),
+        Some(&CHAINED) => {
+            let (batch, digest) = read_version(CHAINED, "an event", record, chained)?;
+            Ok(Happened { batch, digest, facts: None })
+        }
+        _ => read_version(WITH_FACTS, "an event", record, |fields| {
+            let (batch, digest) = chained(fields)?;
+            Some(Happened { batch, digest, facts: Some(decode_facts(fields.bytes()?)?) })
+        }),
     }
-    read_version(CHAINED, "an event", record, |fields| {
-        Some(Happened { batch: BatchId(fields.id()?), digest: fields.optional_digest()? })
-    })
+}
+
+/// What an event records beside its batch; without a checksum of its own.
+pub(super) fn encode_facts(facts: &EventFacts) -> Vec<u8> {
+    Writer::new()
+        .bytes(facts.kind.word().as_bytes())
+        .bytes(facts.state.word().as_bytes())
+        .number(facts.at.0)
+        .bytes(facts.actor.kind.word().as_bytes())
+        .optional(facts.actor.name.as_deref().map(str::as_bytes))
+        .fields
+}
+
+fn decode_facts(bytes: &[u8]) -> Option<EventFacts> {
+    let mut fields = Fields(bytes);
+    let kind = EventKind::from_word(fields.text()?)?;
+    let state = BatchState::from_word(fields.text()?)?;
+    let at = UnixMillis(fields.number()?);
+    let actor = Actor { kind: ActorKind::from_word(fields.text()?)?, name: fields.optional_text()? };
+    fields.0.is_empty().then_some(EventFacts { kind, state, at, actor })
 }
 
 pub(super) fn encode_head(head: Head) -> Slice {
@@ -360,8 +396,10 @@ mod tests {
         let counters = Writer::new().number(7).number(3).finish();
         let expected = Counters { newest: Revision(7), digest: None, lease: Lease { epoch: 3, secret: None } };
         assert_eq!(decode_counters(&counters), Ok(expected));
-        let event = Happened { batch: BatchId(Uuid::from_u128(5)), digest: None };
-        assert_eq!(decode_event(&encode_id(event.batch.0)), Ok(event));
+        let event = Happened { batch: BatchId(Uuid::from_u128(5)), digest: None, facts: None };
+        assert_eq!(decode_event(&encode_id(event.batch.0)), Ok(event.clone()));
+        let chained = Happened { digest: Some(Sha256Digest::EMPTY), ..event };
+        assert_eq!(decode_event(&encode_event(&chained)), Ok(chained));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use aptix_model::record::BatchRecord;
 use super::committer::{Put, View};
 use super::keys;
 use super::record::{self, Counters, Happened};
-use crate::store::{Appended, CloudFile, Known, StoreError, Transition, Transitioned, Twins, chain};
+use crate::store::{Appended, CloudFile, Known, StoreError, Transition, Transitioned, Twins, chain, submitted};
 
 /// The counters of a workspace. Where their record is damaged, what was last acknowledged is taken instead, and is written
 /// with the next commit.
@@ -40,8 +40,10 @@ pub(super) fn append(view: &View<'_>, mut batch: BatchRecord) -> Result<(Appende
     batch.revision = counters.newest;
     let id = record::encode_id(batch.id.0);
     let (content, state) = (record::encode_batch(&batch), record::encode_state(&batch));
-    counters.digest = Some(chain::next(counters.digest, [batch.id.0.as_bytes().as_slice(), &content, &state]));
-    let event = record::encode_event(Happened { batch: batch.id, digest: counters.digest });
+    let facts = submitted(&batch);
+    let parts = [batch.id.0.as_bytes().as_slice(), &content, &state, &record::encode_facts(&facts)];
+    counters.digest = Some(chain::next(counters.digest, parts));
+    let event = record::encode_event(&Happened { batch: batch.id, digest: counters.digest, facts: Some(facts) });
     let puts = vec![
         Put::Record(keys::batch(batch.id), content),
         Put::Record(keys::state(batch.id), state),
@@ -66,13 +68,15 @@ pub(super) fn transition(view: &View<'_>, step: Transition) -> Result<(Transitio
         return Ok((Transitioned::OtherLease, Vec::new()));
     }
     counters.newest = counters.newest.next();
+    let facts = step.facts();
     batch.revision = counters.newest;
     batch.state = step.to;
     batch.updated = step.at;
     batch.report = step.report;
     let state = record::encode_state(&batch);
-    counters.digest = Some(chain::next(counters.digest, [batch.id.0.as_bytes().as_slice(), &state]));
-    let event = record::encode_event(Happened { batch: batch.id, digest: counters.digest });
+    let parts = [batch.id.0.as_bytes().as_slice(), &state, &record::encode_facts(&facts)];
+    counters.digest = Some(chain::next(counters.digest, parts));
+    let event = record::encode_event(&Happened { batch: batch.id, digest: counters.digest, facts: Some(facts) });
     let mut puts = vec![
         Put::Record(keys::state(batch.id), state),
         Put::Record(keys::event(&step.workspace, counters.newest), event),

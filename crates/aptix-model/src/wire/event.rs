@@ -1,0 +1,55 @@
+//! What an event records, between the wire and the model.
+
+use super::field::{given, unknown_enum};
+use super::v1;
+use crate::batch_event::{Actor, ActorKind, EventKind};
+use crate::failure::Failure;
+
+impl From<EventKind> for v1::EventKind {
+    fn from(kind: EventKind) -> Self {
+        match kind {
+            EventKind::Submitted => Self::Submitted,
+            EventKind::Reported => Self::Reported,
+            EventKind::Cancelled => Self::Cancelled,
+            EventKind::Expired => Self::Expired,
+            EventKind::Local => Self::Local,
+            EventKind::Files => Self::Files,
+        }
+    }
+}
+
+/// Reads a kind of event from the field of this name.
+///
+/// # Errors
+/// INVALID_REQUEST (UNKNOWN_ENUM), naming the field.
+pub fn event_kind(field: &str, value: i32) -> Result<EventKind, Failure> {
+    let known = EventKind::ALL.into_iter().find(|kind| v1::EventKind::from(*kind) as i32 == value);
+    known.ok_or_else(|| unknown_enum(field, value))
+}
+
+impl From<ActorKind> for v1::ActorKind {
+    fn from(kind: ActorKind) -> Self {
+        match kind {
+            ActorKind::Author => Self::Author,
+            ActorKind::Agent => Self::Agent,
+            ActorKind::Person => Self::Person,
+            ActorKind::Server => Self::Server,
+        }
+    }
+}
+
+impl From<Actor> for v1::Actor {
+    fn from(actor: Actor) -> Self {
+        Self { kind: v1::ActorKind::from(actor.kind).into(), name: actor.name.unwrap_or_default() }
+    }
+}
+
+impl TryFrom<v1::Actor> for Actor {
+    type Error = Failure;
+
+    fn try_from(actor: v1::Actor) -> Result<Self, Failure> {
+        let known = ActorKind::ALL.into_iter().find(|kind| v1::ActorKind::from(*kind) as i32 == actor.kind);
+        let kind = known.ok_or_else(|| unknown_enum("actor.kind", actor.kind))?;
+        Ok(Self { kind, name: given(actor.name) })
+    }
+}
