@@ -1,12 +1,6 @@
 //! What an edit does, as data: a file before, a patch, and what must come of it.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test that cannot go on has failed"
-)]
+#![cfg(test)]
 
 mod already;
 mod anchor_edit;
@@ -14,11 +8,9 @@ mod boundary;
 mod content;
 mod context_patch;
 mod correct;
-#[cfg(test)]
 mod create_file;
 mod diff;
 mod editor_commands;
-#[cfg(test)]
 mod express;
 mod form;
 mod generated;
