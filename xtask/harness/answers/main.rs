@@ -17,12 +17,12 @@ mod rules;
 mod scan;
 mod tree;
 mod variants;
+#[path = "../workers.rs"]
+#[expect(dead_code, reason = "other harnesses count while they work")]
+mod workers;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -85,15 +85,10 @@ fn run(args: &Args) -> Result<bool> {
     });
     ensure!(!cases.is_empty(), "no case contains these words");
     let seed = args.seed.unwrap_or_else(random::seed);
-    let judged = in_parallel(&cases, |index, case| {
-        let verdict = judge_case(case, &args.aptix)?;
-        let cuts = if args.long { usize::MAX } else { BYTE_CUTS };
-        let seed = seed.wrapping_add(u64::try_from(index)?);
-        let (variants, unjudged) = match args.cases {
-            true => (Vec::new(), 0),
-            false => judge_variants(case, cuts, &mut Random::new(seed))?,
-        };
-        Ok(Judged { verdict, variants, unjudged })
+    let cuts = if args.long { usize::MAX } else { BYTE_CUTS };
+    let judged = workers::each(&cases, |index, case| {
+        let mut random = Random::new(seed.wrapping_add(index as u64));
+        judge_all(case, args, cuts, &mut random).with_context(|| format!("{}: {}", case.place, case.title))
     })?;
     report::print_failing(&cases, &judged, args.show);
     report::print_counts(&cases, &judged);
@@ -101,6 +96,12 @@ fn run(args: &Args) -> Result<bool> {
     println!("control: {control}");
     println!("{} cases in {:.1} s, --seed {seed}", cases.len(), begin.elapsed().as_secs_f64());
     Ok(if args.gate { report::keeps_promise(&cases, &judged) } else { report::is_fine(&judged) })
+}
+
+fn judge_all(case: &Case, args: &Args, cuts: usize, random: &mut Random) -> Result<Judged> {
+    let verdict = judge_case(case, &args.aptix)?;
+    let (variants, unjudged) = if args.cases { (Vec::new(), 0) } else { judge_variants(case, cuts, random)? };
+    Ok(Judged { verdict, variants, unjudged })
 }
 
 /// Judges a case by the built program, and by the library, which must have the same outcome.
@@ -147,29 +148,4 @@ fn judge_variants(case: &Case, cuts: usize, random: &mut Random) -> Result<(Vec<
         }
     }
     Ok((judged, unjudged))
-}
-
-/// Works on all cases with every processor; the results are in the order of the cases.
-fn in_parallel<R: Send>(cases: &[Case], work: impl Fn(usize, &Case) -> Result<R> + Sync) -> Result<Vec<R>> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(BTreeMap::new());
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(cases.len());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some((index, case)) = take(&next, cases) {
-                    let result = work(index, case).with_context(|| format!("{}: {}", case.place, case.title));
-                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(index, result);
-                }
-            });
-        }
-    });
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    ensure!(done.len() == cases.len(), "a worker ended early");
-    done.into_values().collect()
-}
-
-fn take<'a>(next: &AtomicUsize, cases: &'a [Case]) -> Option<(usize, &'a Case)> {
-    let index = next.fetch_add(1, Ordering::Relaxed);
-    cases.get(index).map(|case| (index, case))
 }

@@ -253,7 +253,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         }
     }
     let (crashes, recoveries) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    workers::each(&cases, |(crash, seed)| {
+    workers::each(&cases, |_, (crash, seed)| {
         let takes = crash.run()?;
         crashes.fetch_add(1, Ordering::Relaxed);
         let agains = match crash.sequence.files() {

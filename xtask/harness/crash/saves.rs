@@ -7,8 +7,6 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -391,13 +389,8 @@ fn play_all(job: &mut Job, style: Style, held: Duration, saves: usize) -> Result
             Run { program: Program::Real, style, held, rounds: ROUNDS.min(rounds - from), seed }
         })
         .collect();
-    let all = Mutex::new(Tally::default());
-    workers::each(&runs, |run| {
-        let tally = play(run)?;
-        all.lock().unwrap_or_else(PoisonError::into_inner).add(tally);
-        Ok(())
-    })?;
-    let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut all = Tally::default();
+    workers::each(&runs, |_, run| play(run))?.into_iter().for_each(|tally| all.add(tally));
     ensure!(all.lost.is_empty(), "{} of {} saves are lost ({style:?}): {:?}", all.lost.len(), all.saves, all.lost);
     let met = all.kept > 0 || style == Style::Quick;
     ensure!(all.applied > 0 && met, "no save met an apply ({style:?}): {all:?}");

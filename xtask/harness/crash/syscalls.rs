@@ -231,7 +231,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
             faults(job, index).into_iter().map(case).collect::<Vec<_>>()
         });
         let cases: Vec<_> = cases.collect();
-        workers::each(&cases, |case| case.look(&aptix))?;
+        workers::each(&cases, |_, case| case.look(&aptix))?;
         counted.push(format!("{} faults at the {} calls of {:?}", cases.len(), calls.len(), plot.action));
         let stops = calls.into_iter().filter(|(name, _)| name.starts_with("rename"));
         renames.extend(stops.map(|call| (plot, call)));
@@ -249,7 +249,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
             }
         }
     }
-    workers::each(&cases, |case| case.look(&aptix))?;
+    workers::each(&cases, |_, case| case.look(&aptix))?;
     let mut caught = 0;
     for (plot, stop) in &renames {
         let scene = plot.scene(&aptix)?;

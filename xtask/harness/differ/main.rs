@@ -23,10 +23,11 @@ mod section;
 mod seen;
 mod tally;
 mod tree;
+#[path = "../workers.rs"]
+mod workers;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
@@ -76,38 +77,24 @@ fn main() -> Result<()> {
         return show(&args, folder.path(), only);
     }
     let histories = count.div_ceil(family::SIZE) as u64;
-    let (next, workers) = (AtomicU64::new(0), thread::available_parallelism()?.get());
+    let (tally, mut next, mut done) = (Mutex::new(Tally::default()), 0, 0);
     // Some histories come without a diff.
-    let done = AtomicU64::new(0);
-    let work = |worker: usize| -> Result<Tally> {
-        let folder = folder.path().join(worker.to_string());
-        let mut tally = Tally::default();
-        loop {
-            let first = next.fetch_add(BATCH, Ordering::Relaxed);
-            if done.load(Ordering::Relaxed) >= histories {
-                return Ok(tally);
-            }
-            let found = batch(&args, &folder, first, &mut tally)?;
-            done.fetch_add(found, Ordering::Relaxed);
-        }
-    };
-    let tallies: Result<Vec<Tally>> = thread::scope(|scope| {
-        let work = &work;
-        let workers: Vec<_> = (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
-        let done =
-            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        done.collect()
-    });
-    let tally = tallies?.into_iter().reduce(Tally::merge).unwrap_or_default();
+    while done < histories {
+        let firsts: Vec<u64> = (0..(histories - done).div_ceil(BATCH)).map(|batch| next + batch * BATCH).collect();
+        next += firsts.len() as u64 * BATCH;
+        let found = workers::each(&firsts, |_, first| batch(&args, folder.path(), *first, &tally))?;
+        done += found.into_iter().sum::<u64>();
+    }
+    let tally = tally.into_inner()?;
     tally.print(args.seed, start.elapsed());
     tally.verdict(count)
 }
 
 /// Makes some histories, and judges their cases; the number of histories that have a diff.
-fn batch(args: &Args, folder: &Path, first: u64, tally: &mut Tally) -> Result<u64> {
+fn batch(args: &Args, folder: &Path, first: u64, tally: &Mutex<Tally>) -> Result<u64> {
     let histories: Vec<History> = (first..first + BATCH).map(|number| History::new(args.seed, number)).collect();
-    let repo = folder.join(first.to_string());
-    let found = made(&repo, histories)?;
+    let folder = folder.join(first.to_string());
+    let found = made(&folder.join("repo"), histories)?;
     let mut with_diff = 0;
     for (number, cases) in found {
         with_diff += u64::from(!cases.is_empty());
@@ -115,10 +102,11 @@ fn batch(args: &Args, folder: &Path, first: u64, tally: &mut Tally) -> Result<u6
             let judged = judge::judge(case, &folder.join("work"))?;
             let is_sample = (number as usize * family::SIZE + position).is_multiple_of(PROGRAM_EVERY);
             let sampled = is_sample.then(|| judge::by_program(case, &judged.ours, &folder.join("program")));
-            tally.add(number, position, case, judged, sampled.transpose()?);
+            let sampled = sampled.transpose()?;
+            workers::with(tally, |tally| tally.add(number, position, case, judged, sampled));
         }
     }
-    remove(&repo)?;
+    remove(&folder)?;
     Ok(with_diff)
 }
 

@@ -54,22 +54,6 @@ impl Tally {
         }
     }
 
-    pub(crate) fn merge(mut self, other: Self) -> Self {
-        self.cases += other.cases;
-        self.sampled += other.sampled;
-        self.otherwise.extend(other.otherwise);
-        for (outcome, count) in other.outcomes {
-            *self.outcomes.entry(outcome).or_default() += count;
-        }
-        for (key, (count, examples)) in other.unknown {
-            let (sum, shown) = self.unknown.entry(key).or_default();
-            *sum += count;
-            shown.extend(examples);
-            shown.truncate(SHOWN);
-        }
-        self
-    }
-
     pub(crate) fn print(&self, seed: u64, time: Duration) {
         for ((outcome, sides), (count, examples)) in &self.unknown {
             println!("== {count} {outcome:?}: {sides}");

@@ -2,8 +2,7 @@
 //! a whole document itself, because the cut lies between two parts, it does what those parts do.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::sync::Mutex;
 
 use anyhow::{Result, ensure};
 use aptix_model::documents::Dialect;
@@ -15,6 +14,7 @@ use crate::memory::{File, Tree, apply};
 use crate::parts::{self, Part};
 use crate::random::Random;
 use crate::variant::Variant;
+use crate::workers;
 
 /// Files of one document.
 const FILES: usize = 3;
@@ -23,169 +23,115 @@ const BYTES: usize = 100_000;
 /// Examples that are shown of each class.
 const SHOWN: usize = 3;
 
-/// What came of documents that were cut.
-#[derive(Default)]
-struct Count {
-    refused: usize,
-    same: usize,
-    /// Applied: the parts above the cut, which lies between parts.
-    between: BTreeMap<Part, usize>,
-    in_part: usize,
-}
-
 #[derive(Default)]
 struct Report {
     documents: usize,
     /// Documents that are refused as a whole, and are not cut.
     refused: usize,
-    rows: BTreeMap<&'static str, Count>,
+    rows: BTreeMap<&'static str, BTreeMap<Outcome, usize>>,
     shown: BTreeMap<&'static str, Vec<String>>,
 }
 
 /// Cuts documents until there were so many cuts of each dialect, or each document at so many places.
 pub(crate) fn run(steps: &[Step], dialects: &[Dialect], most: Option<usize>, seed: u64) -> Result<()> {
     control()?;
-    let groups: Vec<(&Step, Vec<&FileChange>)> = steps
-        .iter()
-        .flat_map(|step| {
-            let files: Vec<&FileChange> = step.files.iter().collect();
-            let groups: Vec<_> = files.chunks(FILES).map(<[&FileChange]>::to_vec).collect();
-            groups.into_iter().map(move |group| (step, group))
-        })
-        .collect();
-    let whole: Vec<&Step> = steps.iter().filter(|step| step.patch.is_some()).collect();
-    let (next, workers) = (AtomicUsize::new(0), thread::available_parallelism()?.get());
-    let total = groups.len() + whole.len();
-    let cuts = most.map_or(40, |most| (most / total.max(1)).clamp(2, 40));
-    let taken = most.map_or(total, |most| most / cuts);
-    let work = || {
-        let mut report = Report::default();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= total {
-                return Ok(report);
-            }
-            let mut random = Random::new(seed.wrapping_add(number as u64));
-            if random.below(total) >= taken {
-                continue;
-            }
-            match groups.get(number) {
-                Some((step, group)) => {
-                    for dialect in dialects {
-                        cut_group(*dialect, step, group, cuts, &mut random, &mut report)?;
-                    }
-                }
-                None if dialects.contains(&Dialect::GitPatch) => {
-                    let step = whole[number - groups.len()];
-                    let files: Vec<&FileChange> = step.files.iter().collect();
-                    let patch = step.patch.as_deref().unwrap_or_default();
-                    if patch.len() <= BYTES {
-                        cut(
-                            "git's own",
-                            Dialect::GitPatch,
-                            (&step.name, patch),
-                            &files,
-                            cuts,
-                            &mut random,
-                            &mut report,
-                        )?;
-                    }
-                }
-                None => {}
-            }
+    let groups = steps.iter().flat_map(|step| step.files.chunks(FILES).map(move |group| (step, Some(group))));
+    let whole = steps.iter().filter(|step| step.patch.is_some()).map(|step| (step, None));
+    let cases: Vec<(&Step, Option<&[FileChange]>)> = groups.chain(whole).collect();
+    let cuts = most.map_or(40, |most| (most / cases.len().max(1)).clamp(2, 40));
+    let taken = most.map_or(cases.len(), |most| most / cuts);
+    let report = Mutex::new(Report::default());
+    workers::each(&cases, |number, (step, group)| {
+        let mut random = Random::new(seed.wrapping_add(number as u64));
+        if random.below(cases.len()) >= taken {
+            return Ok(());
         }
-    };
-    let reports: Result<Vec<Report>> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let done =
-            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        done.collect()
-    });
-    let report = reports?.into_iter().reduce(Report::merge).unwrap_or_default();
-    report.print(seed);
-    report.verdict()
+        let mut cutter = Cutter { step: &step.name, cuts, random, report: &report };
+        match (group, &step.patch) {
+            (Some(group), _) => dialects.iter().try_for_each(|dialect| cutter.cut_group(*dialect, group)),
+            (None, Some(patch)) if dialects.contains(&Dialect::GitPatch) => {
+                cutter.cut("git's own", Dialect::GitPatch, patch, &step.files.iter().collect::<Vec<_>>())
+            }
+            _ => Ok(()),
+        }
+    })?;
+    workers::with(&report, |report| {
+        report.print(seed);
+        report.verdict()
+    })
 }
 
-fn cut_group(
-    dialect: Dialect,
-    step: &Step,
-    group: &[&FileChange],
+/// Cuts the documents of one step, each at so many places.
+struct Cutter<'a> {
+    step: &'a str,
     cuts: usize,
-    random: &mut Random,
-    report: &mut Report,
-) -> Result<()> {
-    let variant = Variant::ALL[random.below(Variant::ALL.len())];
-    let files: Vec<FileChange> = group.iter().filter_map(|file| variant.of(file)).collect();
-    let said = files.iter().filter_map(|file| Some((file, express::part(dialect, file, Reach::Unique).ok()?)));
-    let (said, parts): (Vec<&FileChange>, Vec<_>) = said.unzip();
-    if said.is_empty() {
-        return Ok(());
-    }
-    let documents = match dialect {
-        // An answer with a block for each file.
-        Dialect::Chat if random.below(2) == 0 => {
-            let blocks = parts.into_iter().map(|part| express::documents(dialect, vec![part]));
-            vec![blocks.collect::<Result<Vec<_>>>()?.concat().concat()]
-        }
-        _ => express::documents(dialect, parts)?,
-    };
-    let alone = documents.len() > 1;
-    for (position, document) in documents.iter().enumerate() {
-        let files = if alone { &said[position..=position] } else { &said[..] };
-        if document.len() <= BYTES {
-            cut(dialect.name(), dialect, (&step.name, document), files, cuts, random, report)?;
-        }
-    }
-    Ok(())
+    random: Random,
+    report: &'a Mutex<Report>,
 }
 
-fn cut(
-    name: &'static str,
-    dialect: Dialect,
-    (step, document): (&str, &[u8]),
-    files: &[&FileChange],
-    cuts: usize,
-    random: &mut Random,
-    report: &mut Report,
-) -> Result<()> {
-    let before: BTreeMap<&str, &File> =
-        files.iter().filter_map(|file| Some((file.path.as_str(), file.before.as_ref()?))).collect();
-    let send = |length: usize| Ok(apply(&document[..length], dialect, &before)?.ok().map(|applied| applied.tree));
-    report.documents += 1;
-    let Some(whole) = send(document.len())? else {
-        report.refused += 1;
-        return Ok(());
-    };
-    let ends = parts::ends(dialect, document);
-    let lines: Vec<usize> = memchr::memchr_iter(b'\n', document).map(|feed| feed + 1).collect();
-    for _ in 0..cuts {
-        // Most answers end where a token ends; half of the cuts are at or beside the end of a line.
-        let at = match random.below(2) {
-            0 => random.below(document.len()),
-            _ => lines.get(random.below(lines.len().max(1))).map_or(0, |line| line.saturating_sub(random.below(3))),
+impl Cutter<'_> {
+    fn cut_group(&mut self, dialect: Dialect, group: &[FileChange]) -> Result<()> {
+        let variant = Variant::ALL[self.random.below(Variant::ALL.len())];
+        let files: Vec<FileChange> = group.iter().filter_map(|file| variant.of(file)).collect();
+        let said = files.iter().filter_map(|file| Some((file, express::part(dialect, file, Reach::Unique).ok()?)));
+        let (said, parts): (Vec<&FileChange>, Vec<_>) = said.unzip();
+        if said.is_empty() {
+            return Ok(());
+        }
+        let documents = match dialect {
+            // An answer with a block for each file.
+            Dialect::Chat if self.random.below(2) == 0 => {
+                let blocks = parts.into_iter().map(|part| express::documents(dialect, vec![part]));
+                vec![blocks.collect::<Result<Vec<_>>>()?.concat().concat()]
+            }
+            _ => express::documents(dialect, parts)?,
         };
-        let near = parts::end_at(&ends, document, at);
-        let outcome = judge(at, &whole, near, send)?;
-        let row = report.rows.entry(name).or_default();
-        match outcome {
-            Outcome::Refused => row.refused += 1,
-            Outcome::Same => row.same += 1,
-            Outcome::Between(part) => *row.between.entry(part).or_default() += 1,
-            Outcome::InPart => {
-                row.in_part += 1;
-                let shown = report.shown.entry(name).or_default();
-                if shown.len() < SHOWN {
-                    let text = String::from_utf8_lossy(&document[at.saturating_sub(400)..at]);
-                    shown.push(format!("{step}, cut at byte {at} of {}: ...{text:?}", document.len()));
-                }
-            }
+        let alone = documents.len() > 1;
+        for (position, document) in documents.iter().enumerate() {
+            let files = if alone { &said[position..=position] } else { &said[..] };
+            self.cut(dialect.name(), dialect, document, files)?;
         }
+        Ok(())
     }
-    Ok(())
+
+    fn cut(&mut self, name: &'static str, dialect: Dialect, document: &[u8], files: &[&FileChange]) -> Result<()> {
+        if document.len() > BYTES {
+            return Ok(());
+        }
+        let before: BTreeMap<&str, &File> =
+            files.iter().filter_map(|file| Some((file.path.as_str(), file.before.as_ref()?))).collect();
+        let send = |length: usize| Ok(apply(&document[..length], dialect, &before)?.ok().map(|applied| applied.tree));
+        let whole = send(document.len())?;
+        workers::with(self.report, |report| {
+            report.documents += 1;
+            report.refused += usize::from(whole.is_none());
+        });
+        let Some(whole) = whole else { return Ok(()) };
+        let ends = parts::ends(dialect, document);
+        let lines: Vec<usize> = memchr::memchr_iter(b'\n', document).map(|feed| feed + 1).collect();
+        for _ in 0..self.cuts {
+            let random = &mut self.random;
+            // Most answers end where a token ends; half of the cuts are at or beside the end of a line.
+            let at = match random.below(2) {
+                0 => random.below(document.len()),
+                _ => lines.get(random.below(lines.len().max(1))).map_or(0, |line| line.saturating_sub(random.below(3))),
+            };
+            let outcome = judge(at, &whole, parts::end_at(&ends, document, at), send)?;
+            workers::with(self.report, |report| {
+                *report.rows.entry(name).or_default().entry(outcome).or_default() += 1;
+                let shown = report.shown.entry(name).or_default();
+                if outcome == Outcome::InPart && shown.len() < SHOWN {
+                    let text = String::from_utf8_lossy(&document[at.saturating_sub(400)..at]);
+                    shown.push(format!("{}, cut at byte {at} of {}: ...{text:?}", self.step, document.len()));
+                }
+            });
+        }
+        Ok(())
+    }
 }
 
 /// What came of one cut.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Outcome {
     Refused,
     Same,
@@ -229,41 +175,23 @@ fn control() -> Result<()> {
 }
 
 impl Report {
-    fn merge(mut self, other: Self) -> Self {
-        self.documents += other.documents;
-        self.refused += other.refused;
-        for (name, count) in other.rows {
-            let sum = self.rows.entry(name).or_default();
-            sum.refused += count.refused;
-            sum.same += count.same;
-            sum.in_part += count.in_part;
-            for (part, count) in count.between {
-                *sum.between.entry(part).or_default() += count;
-            }
-        }
-        for (name, examples) in other.shown {
-            let shown = self.shown.entry(name).or_default();
-            shown.extend(examples);
-            shown.truncate(SHOWN);
-        }
-        self
-    }
-
     fn print(&self, seed: u64) {
         println!("cut anywhere: {} documents, {} refused as a whole; seed {seed}", self.documents, self.refused);
         println!("{:<17} {:>7} {:>8} {:>6} {:>8}  between parts", "dialect", "cuts", "refused", "same", "in part");
-        for (name, count) in &self.rows {
-            let between: usize = count.between.values().sum();
-            let parts: Vec<String> =
-                count.between.iter().map(|(part, count)| format!("{count} {}", part.name())).collect();
+        for (name, row) in &self.rows {
+            let count = |outcome| row.get(&outcome).copied().unwrap_or_default();
+            let parts = row.iter().filter_map(|(outcome, count)| match outcome {
+                Outcome::Between(part) => Some(format!("{count} {}", part.name())),
+                _ => None,
+            });
             println!(
                 "{:<17} {:>7} {:>8} {:>6} {:>8}  {}",
                 name,
-                count.refused + count.same + count.in_part + between,
-                count.refused,
-                count.same,
-                count.in_part,
-                parts.join(", ")
+                row.values().sum::<usize>(),
+                count(Outcome::Refused),
+                count(Outcome::Same),
+                count(Outcome::InPart),
+                parts.collect::<Vec<_>>().join(", ")
             );
         }
         for (name, shown) in &self.shown {
@@ -274,7 +202,7 @@ impl Report {
     /// # Errors
     /// When a document that was cut was applied in part.
     fn verdict(&self) -> Result<()> {
-        let in_part: usize = self.rows.values().map(|row| row.in_part).sum();
+        let in_part: usize = self.rows.values().filter_map(|row| row.get(&Outcome::InPart)).sum();
         println!("cut anywhere: {in_part} applied in part");
         ensure!(in_part == 0, "{in_part} documents that were cut were applied in part");
         Ok(())

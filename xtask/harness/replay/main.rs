@@ -22,11 +22,14 @@ mod suspicion;
 mod tally;
 mod twice;
 mod variant;
+#[path = "../workers.rs"]
+mod workers;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use aptix_model::documents::Dialect;
+use clap::Parser;
 
 use express::reach::Reach;
 use history::{FileChange, Objects, Step};
@@ -36,67 +39,45 @@ use suspicion::Suspicion;
 use tally::Tally;
 use variant::Variant;
 
-/// What is asked for.
+#[derive(Parser)]
 struct Args {
+    #[arg(long)]
     repo: Option<PathBuf>,
+    /// A file that lists folders, two lines a pair: before and after
+    #[arg(long)]
     pairs: Option<PathBuf>,
+    #[arg(long)]
     commits: Option<usize>,
+    #[arg(long = "dialect", default_values_t = Dialect::ALL)]
     dialects: Vec<Dialect>,
-    /// Instead of replaying: sends each change twice.
-    is_twice: bool,
-    /// Instead of replaying: cuts documents off.
-    is_cut: bool,
-    /// At most so many changes.
+    /// Instead of replaying: send each change twice
+    #[arg(long)]
+    twice: bool,
+    /// Instead of replaying: cut documents off
+    #[arg(long)]
+    cut: bool,
+    /// At most so many changes
+    #[arg(long)]
     most: Option<usize>,
+    #[arg(long, default_value_t = random::seed())]
     seed: u64,
-}
-
-fn args() -> Result<Args> {
-    let mut args = Args {
-        repo: None,
-        pairs: None,
-        commits: None,
-        dialects: Vec::new(),
-        is_twice: false,
-        is_cut: false,
-        most: None,
-        seed: random::seed(),
-    };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let mut value = || words.next().with_context(|| format!("{word} has a value"));
-        match word.as_str() {
-            "--repo" => args.repo = Some(value()?.into()),
-            "--pairs" => args.pairs = Some(value()?.into()),
-            "--commits" => args.commits = Some(value()?.parse()?),
-            "--dialect" => args.dialects.push(value()?.parse()?),
-            "--twice" => args.is_twice = true,
-            "--cut" => args.is_cut = true,
-            "--most" => args.most = Some(value()?.parse()?),
-            "--seed" => args.seed = value()?.parse()?,
-            // What `cargo bench` adds.
-            "--bench" => {}
-            _ => bail!("unknown argument {word}"),
-        }
-    }
-    if args.dialects.is_empty() {
-        args.dialects = Dialect::ALL.to_vec();
-    }
-    Ok(args)
+    /// Cargo passes this to every bench
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
 fn main() -> Result<()> {
-    let args = args()?;
-    if args.is_twice || args.is_cut {
+    let args = Args::parse();
+    if args.twice || args.cut {
         let mut steps = Vec::new();
         each_step(&args, |step| {
             steps.push(step);
             Ok(())
         })?;
-        if args.is_cut {
+        if args.cut {
             cut::run(&steps, &args.dialects, args.most, args.seed)?;
         }
-        if args.is_twice {
+        if args.twice {
             twice::run(&steps, &args.dialects, args.most, args.seed)?;
         }
         return Ok(());

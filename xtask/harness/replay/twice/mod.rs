@@ -5,8 +5,7 @@ mod form;
 mod outcome;
 mod report;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::sync::Mutex;
 
 use anyhow::{Result, ensure};
 use aptix_model::documents::Dialect;
@@ -16,6 +15,7 @@ use aptix_model::reason::Reason;
 use crate::history::{FileChange, Step};
 use crate::memory::{Applied, File, apply};
 use crate::random::Random;
+use crate::workers;
 use form::{Form, Single, singles};
 use outcome::Outcome;
 use report::Report;
@@ -25,46 +25,27 @@ pub(crate) fn run(steps: &[Step], dialects: &[Dialect], most: Option<usize>, see
     control()?;
     let files: Vec<(&str, &FileChange)> =
         steps.iter().flat_map(|step| step.files.iter().map(|file| (step.name.as_str(), file))).collect();
-    let (next, workers) = (AtomicUsize::new(0), thread::available_parallelism()?.get());
     let total: usize = files.iter().map(|(_, file)| singles(file).len()).sum();
-    let work = || {
-        let mut report = Report::default();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some((step, file)) = files.get(number) else { return Ok(report) };
-            let mut random = Random::new(seed.wrapping_add(number as u64));
-            for single in singles(file) {
-                if most.is_none_or(|most| random.below(total) < most) {
-                    send_all(step, &single, dialects, &mut report)?;
-                }
-            }
-        }
-    };
-    let reports = thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        workers
-            .into_iter()
-            .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    let reports: Result<Vec<Report>> = reports;
-    let report = reports?.into_iter().reduce(Report::merge).unwrap_or_default();
-    report.print(total, seed);
-    report.verdict()
+    let report = Mutex::new(Report::default());
+    workers::each(&files, |number, (step, file)| {
+        let mut random = Random::new(seed.wrapping_add(number as u64));
+        let mut taken = singles(file).into_iter().filter(|_| most.is_none_or(|most| random.below(total) < most));
+        taken.try_for_each(|single| send_all(step, &single, dialects, &report))
+    })?;
+    workers::with(&report, |report| {
+        report.print(total, seed);
+        report.verdict()
+    })
 }
 
-fn send_all(step: &str, single: &Single, dialects: &[Dialect], report: &mut Report) -> Result<()> {
+fn send_all(step: &str, single: &Single, dialects: &[Dialect], report: &Mutex<Report>) -> Result<()> {
     for dialect in dialects {
         for form in Form::of(*dialect) {
-            let said = match single.say(*dialect, form)? {
-                Ok(said) => said,
-                Err(reason) => {
-                    report.add(*dialect, form, single, step, &[], Outcome::Unsaid(reason));
-                    continue;
-                }
+            let (outcome, document) = match single.say(*dialect, form)? {
+                Ok(said) => (send_twice(*dialect, form, single, &said)?, said.document),
+                Err(reason) => (Outcome::Unsaid(reason), Vec::new()),
             };
-            let outcome = send_twice(*dialect, form, single, &said)?;
-            report.add(*dialect, form, single, step, &said.document, outcome);
+            workers::with(report, |report| report.add(*dialect, form, single, step, &document, outcome));
         }
     }
     Ok(())

@@ -95,32 +95,6 @@ impl Report {
         }
     }
 
-    pub(super) fn merge(mut self, other: Self) -> Self {
-        for (key, row) in other.rows {
-            let sum = self.rows.entry(key).or_default();
-            sum.once += row.once;
-            sum.already_applied += row.already_applied;
-            sum.same += row.same;
-            sum.doubled += row.doubled;
-            sum.wrong += row.wrong;
-            sum.taken_for_second += row.taken_for_second;
-            sum.refused += row.refused;
-            sum.unsaid += row.unsaid;
-        }
-        for (key, count) in other.unsaid {
-            *self.unsaid.entry(key).or_default() += count;
-        }
-        for (sum, list) in [(&mut self.classes, other.classes), (&mut self.wrong, other.wrong)] {
-            for (key, (count, examples)) in list {
-                let (total, shown) = sum.entry(key).or_default();
-                *total += count;
-                shown.extend(examples);
-                shown.truncate(SHOWN);
-            }
-        }
-        self
-    }
-
     pub(super) fn print(&self, total: usize, seed: u64) {
         println!("sent twice: changes of {total} places of real files, seed {seed}");
         println!(
