@@ -35,7 +35,7 @@ impl Limits {
 /// Bytes of one document.
 pub const DOCUMENT_BYTES: usize = 64 << 20;
 
-/// Tokens of one search patch.
+/// Tokens of the texts of one search patch, together.
 pub const SEARCH_PATCH_TOKENS: usize = 60_000;
 
 /// Characters of a clipboard's name.

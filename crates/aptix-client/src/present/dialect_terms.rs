@@ -25,7 +25,7 @@ struct Terms {
 const PLAIN: Terms = Terms { files: None, changes: None, names: &[], replaces: None };
 const LINE_PATCH: Terms = Terms { files: Some("files"), changes: Some("changes"), ..PLAIN };
 const CREATE_FILE: Terms = Terms { replaces: Some("to replace all of it, set overwrite"), ..PLAIN };
-const SEARCH_PATCH: Terms = Terms { changes: Some("patches"), ..PLAIN };
+const SEARCH_PATCH: Terms = Terms { changes: Some("patches"), names: &[("changes", "patches")], ..PLAIN };
 const STRUCTURED_PATCH: Terms = Terms { files: Some("patches"), changes: Some("replacements"), ..PLAIN };
 const FILE_BUNDLE: Terms =
     Terms { files: Some("files"), replaces: Some("to replace all of it, give the operation 'replace'"), ..PLAIN };
@@ -157,6 +157,7 @@ mod tests {
             (Dialect::LinePatch, "files[1].changes[2].newLines[0]", "files[1].changes[2].newLines[0]"),
             (Dialect::SearchPatch, "files[0].changes[2].oldText", "patches[2].oldText"),
             (Dialect::SearchPatch, "files[0].path", "path"),
+            (Dialect::SearchPatch, "files[0].changes", "patches"),
             (Dialect::StructuredPatch, "files[1].changes[2].find", "patches[1].replacements[2].find"),
             (Dialect::StrReplace, "files[1].changes[2].oldText", "old_str"),
             (Dialect::StrReplace, "files[0].content", "file_text"),

@@ -12,7 +12,7 @@ use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
 use tonic::{Code, Status};
 
-use self::scene::{Scene, batch, blob, create, eventually, find, id, insert, internal, write};
+use self::scene::{Scene, append, batch, blob, create, eventually, find, id, insert, internal, write};
 use crate::fake_server::refusal;
 use crate::faults::Fault;
 
@@ -31,6 +31,7 @@ async fn whatever_the_server_sends_is_checked_again() {
         (batch(6, "x.txt", blob(&other_bytes, 5)), "HASH_FAILED"),
         (batch(7, "x.txt", blob(&sha256(b"huge").to_string(), 1 << 40)), "TOO_LARGE"),
         (batch(8, "x.rs", create("```rust\nx\n```\n")), "SUSPECT_CONTENT"),
+        (batch(9, "x.txt", append(&"hello\n".repeat(30_001))), "TOO_LARGE"),
     ];
     for (number, (batch, expected)) in (1..).zip(cases) {
         scene.server.send(batch);

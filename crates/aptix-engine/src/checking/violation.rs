@@ -96,6 +96,8 @@ pub(crate) enum Violation {
     PrefixNewline { offset: usize },
     #[error("a created file has at most {limit} bytes, this would have {found}")]
     Content { found: u64, limit: u64 },
+    #[error("the patch has more than {limit} tokens, in {bytes} bytes")]
+    Tokens { limit: usize, bytes: usize },
 }
 
 impl Violation {
@@ -145,6 +147,7 @@ impl Violation {
             Self::ClipboardName => (Reason::InvalidRequest, Detail::ClipboardName),
             Self::PrefixNewline { .. } => (Reason::InvalidRequest, Detail::EmbeddedNewline),
             Self::Content { .. } => (Reason::TooLarge, Detail::File),
+            Self::Tokens { .. } => (Reason::TooLarge, Detail::Tokens),
         };
         (reason, Some(detail))
     }
@@ -192,6 +195,7 @@ impl Violation {
             Self::OverwriteBeside { .. } => "make all changes in the text of the overwrite, or leave the overwrite out",
             Self::ClipboardName => "use a short plain word",
             Self::PrefixNewline { .. } => "give the blanks or tabs alone",
+            Self::Tokens { .. } => "break it into smaller patches, and send one after the other",
             Self::Text { .. } | Self::LongLine { .. } | Self::Content { .. } => "shorten it",
         }
     }

@@ -395,7 +395,7 @@ fn a_clipboard_gets_the_text_that_was_matched() {
 /// R24: clipboards have bounds, and a call that passes them changes none.
 #[test]
 fn clipboards_are_bounded() {
-    let large = "x".repeat((1 << 20) + 1);
+    let large = "=".repeat((1 << 20) + 1);
     let failure = patched(&large, &[cut(&large, "k")]).unwrap_err();
     assert_eq!(code(&failure), "RESOURCE_EXHAUSTED.CLIPBOARD");
     let before: String = (0..257).map(|number| format!("<{number}>\n")).collect();

@@ -3,11 +3,14 @@
 use aptix_engine::plan::reads;
 use aptix_engine::target::{Base, ValidTarget};
 use aptix_engine::validate::validate;
-use aptix_model::batch::{Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch};
+use aptix_model::batch::{Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, Reindent, SearchChange};
 use aptix_model::digest::Sha256Digest;
+use aptix_model::documents::{Dialect, parse};
 use aptix_model::limits::Limits;
 
 use crate::boundary::{batch, code, create, delete, insert, line_patch, line_patch_of, overwrite, replace};
+use crate::editor_commands::{self, commands_of};
+use crate::search_patch::{patch_of, swap};
 
 /// Every failure as `REASON.DETAIL at field`.
 fn found_with(batch: &Batch, limits: &Limits) -> Vec<String> {
@@ -224,6 +227,64 @@ fn sizes_are_limited() {
     let fields =
         ["batchLabel", "batchKey", "files[0].fileKey", "files[0].fileLabel", "files[0].changes[0].description"];
     assert_eq!(found_with(&batch, &limits), fields.map(|field| format!("TOO_LARGE.TEXT at {field}")));
+}
+
+/// REQ-PATCH-008.1, REQ-PATCH-008.2: a search patch of more than 60,000 tokens is refused, whatever it is made of; many
+/// bytes are not many tokens.
+#[test]
+fn a_search_patch_has_at_most_sixty_thousand_tokens() {
+    let tokens = |texts: &[&str]| {
+        let changes: Vec<_> = texts.iter().map(|text| swap("a", text)).collect();
+        found(&batch(vec![patch_of("a", &changes)]))
+    };
+    let too_large = ["TOO_LARGE.TOKENS at files[0].changes"];
+    for (piece, few, many) in [
+        ("hello\n", 29_999, 30_000),
+        ("hello ", 29_999, 60_000),
+        (" hello", 59_999, 60_000),
+        ("x = 1\n", 5_000, 20_000),
+        ("\u{6f22}\u{5b57}", 2_000, 40_000),
+        (" ", 1_000_000, 0),
+        ("a", 400_000, 0),
+        ("\n", 10_000, 0),
+        (" \u{2028}\r", 10_000, 60_000),
+    ] {
+        assert_eq!(tokens(&[&piece.repeat(few)]), [""; 0], "{piece:?}");
+        if many > 0 {
+            assert_eq!(tokens(&[&piece.repeat(many)]), too_large, "{piece:?}");
+        }
+    }
+    let lines = "hello\n".repeat(20_000);
+    assert_eq!(tokens(&[&lines, &lines]), too_large, "the sum of the changes");
+    let one_each = batch(vec![patch_of("a", &[swap("a", &lines)]), patch_of("b", &[swap("a", &lines)])]);
+    assert_eq!(found(&one_each), [""; 0], "each file has its own patch");
+    let pasted = SearchChange { from_clipboard: Some("k".to_owned()), ..swap(&lines, &lines) };
+    let indented = Reindent { strip: String::new(), add: "hello ".repeat(20_000) };
+    let indented = SearchChange { reindent: Some(indented), ..swap(&lines, "b") };
+    for change in [swap(&lines, &lines), pasted, indented] {
+        let failures = validate(&batch(vec![patch_of("a", &[change])]), &Limits::DEFAULT).unwrap_err();
+        assert_eq!((failures.len(), code(&failures[0]).as_str()), (1, "TOO_LARGE.TOKENS"));
+        assert!(failures[0].message.starts_with("the patch has more than 60000 tokens, in 24000"), "{}", failures[0]);
+        assert!(failures[0].hint.as_deref().is_some_and(|hint| hint.contains("smaller patches")), "{}", failures[0]);
+    }
+}
+
+/// REQ-PATCH-008.1: the limit is that of a search patch; commands of the text-editor tool have none of their own.
+#[test]
+fn commands_of_the_text_editor_tool_may_have_more_tokens() {
+    let many = "hello\n".repeat(50_000);
+    assert_eq!(found(&batch(vec![commands_of("a", &[editor_commands::swap("a", &many)])])), [""; 0]);
+}
+
+/// REQ-PATCH-008.1: an escape in a document counts as the character that it means.
+#[test]
+fn escapes_in_a_document_count_as_their_characters() {
+    for (count, expected) in [(59_900, vec![]), (60_100, vec!["TOO_LARGE.TOKENS at files[0].changes"])] {
+        let text = r" caf\u00e9".repeat(count);
+        let text = format!(r#"{{"path": "a", "patches": [{{"operation": "append_eof", "newText": "{text}"}}]}}"#);
+        let document = parse(text.as_bytes(), Some(Dialect::SearchPatch)).unwrap();
+        assert_eq!(found(&document.batch), expected, "{count}");
+    }
 }
 
 /// TUL-002-9.2: all violations are reported at once, each with its file and change, up to a hundred.

@@ -7,10 +7,9 @@ use super::fields::{Fields, listed};
 use super::json::{self, Bounded, Named, Place};
 use super::keys::Keys;
 use crate::batch::{Batch, FileEdit, FilePatch, Reindent, SearchChange, SearchOperation, SearchPatch, Target};
-use crate::failure::Failure;
-use crate::limits::{Limits, SEARCH_PATCH_TOKENS};
+use crate::limits::Limits;
 use crate::path::document_spelling;
-use crate::reason::{Detail, Reason};
+use crate::reason::Detail;
 
 /// How a search patch is recognised.
 pub(super) const KEYS: Keys = Keys {
@@ -77,7 +76,6 @@ struct ReindentDocument {
 }
 
 pub(super) fn parse(text: &str) -> Parsed {
-    check_tokens(text)?;
     let document: PatchDocument = json::from_str(text)?;
     let mut failures = Vec::new();
     let mut fields = Fields::new(Place::default(), &mut failures);
@@ -92,52 +90,6 @@ pub(super) fn parse(text: &str) -> Parsed {
     let edit = FileEdit::SearchPatch(SearchPatch { changes });
     let file = FilePatch { target: Target::Path(document_spelling(&path)), key: None, label: None, edit };
     Ok((Batch { files: vec![file], ..Batch::default() }, Vec::new()))
-}
-
-/// Refuses a patch that has more tokens than one call may have (REQ-PATCH-008).
-fn check_tokens(text: &str) -> Result<(), Failure> {
-    if has_at_most(SEARCH_PATCH_TOKENS, text) {
-        return Ok(());
-    }
-    let message = format!("the patch has more than {SEARCH_PATCH_TOKENS} tokens, in {} bytes", text.len());
-    Err(Failure::new(Reason::TooLarge, message)
-        .detail(Detail::Tokens)
-        .hint("break it into smaller patches, and send one after the other"))
-}
-
-/// Bytes that are tokenized together, if lines are short enough to cut between them.
-const PIECE: usize = 4 << 10;
-/// Bytes that are tokenized together at most: what a long piece costs grows faster than its length.
-const LONGEST: usize = 16 << 10;
-
-/// Whether a text has at most so many tokens, as the tokenizer `cl100k_base` counts them. Each has at least a byte, so that short texts need no counting.
-fn has_at_most(limit: usize, text: &str) -> bool {
-    if text.len() <= limit {
-        return true;
-    }
-    let (mut rest, mut tokens) = (text, 0);
-    while !rest.is_empty() && tokens <= limit {
-        let (piece, below) = rest.split_at(cut(rest));
-        tokens += tiktoken_rs::cl100k_base_singleton().encode_ordinary(piece).len();
-        rest = below;
-    }
-    tokens <= limit
-}
-
-/// Where the next piece ends: between a line break and what is no white space, where no token goes across; in lines
-/// longer than any piece, anywhere.
-fn cut(text: &str) -> usize {
-    let bytes = text.as_bytes();
-    if bytes.len() <= PIECE {
-        return bytes.len();
-    }
-    let (_, window) = bytes.split_at(bytes.len().min(LONGEST)).0.split_at(PIECE);
-    let between = window.windows(2).position(|pair| matches!(pair, [b'\n', below] if below.is_ascii_graphic()));
-    let mut end = between.map_or(PIECE + window.len(), |feed| PIECE + feed + 1);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    end
 }
 
 fn read_change(fields: &mut Fields<'_>, change: ChangeDocument) -> Option<SearchChange> {

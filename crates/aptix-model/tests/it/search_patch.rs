@@ -1,4 +1,4 @@
-//! REQ-PATCH-006 and REQ-PATCH-008: search patches as documents.
+//! REQ-PATCH-006: search patches as documents.
 
 use aptix_model::batch::{FileEdit, FilePatch, Reindent, SearchChange, SearchOperation, SearchPatch, Target};
 use aptix_model::documents::{Dialect, parse};
@@ -102,30 +102,4 @@ fn what_is_not_in_the_format_is_refused_with_its_place() {
     let failures = parse(one(r#"{"operation": "append"}"#).as_bytes(), None).unwrap_err();
     assert_eq!(failures[0].hint.as_deref(), Some("did you mean 'append_eof'?"));
     assert_eq!((failures[0].file_index, failures[0].change_index), (Some(0), Some(1)));
-}
-
-fn appending(text: &str) -> String {
-    format!(r#"{{"path": "a", "patches": [{{"operation": "append_eof", "newText": "{text}"}}]}}"#)
-}
-
-/// REQ-PATCH-008.1, REQ-PATCH-008.2: more than 60,000 tokens are refused, whatever they are made of; many bytes are
-/// not many tokens.
-#[test]
-fn a_patch_has_at_most_sixty_thousand_tokens() {
-    for (piece, few, many) in [
-        (" hello", 59_900, 60_100),
-        ("x = 1\\n", 5_000, 20_000),
-        ("\u{6f22}\u{5b57}", 2_000, 40_000),
-        (" ", 1_000_000, 0),
-        ("a", 400_000, 0),
-        ("\\n", 10_000, 0),
-    ] {
-        assert!(read(&appending(&piece.repeat(few))).is_ok(), "{piece:?}");
-        if many > 0 {
-            let text = appending(&piece.repeat(many));
-            assert_eq!(refusals(&text), ["-: TOO_LARGE.TOKENS"], "{piece:?}");
-            let hint = read(&text).unwrap_err()[0].hint.clone().unwrap();
-            assert!(hint.contains("smaller patches"), "{hint}");
-        }
-    }
 }

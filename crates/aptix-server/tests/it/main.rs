@@ -19,3 +19,5 @@ mod reports;
 mod server;
 mod store_contract;
 mod submit;
+#[cfg(test)]
+mod unacceptable;

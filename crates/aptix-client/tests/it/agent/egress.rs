@@ -154,22 +154,25 @@ async fn rules_that_are_too_many_to_be_compiled_open_nothing() {
     use aptix_model::batch::{FileEdit, FilePatch, SearchChange, SearchOperation, SearchPatch, Target};
     let scene = Scene::set(Approve::Auto);
     lay_out(&scene);
-    let rules: String = (0..20_000).map(|number| format!("*a{number}?b*\n")).collect();
-    let append = SearchChange {
-        operation: SearchOperation::AppendEof,
-        new_text: Some(rules),
-        to_clipboard: None,
-        from_clipboard: None,
-        reindent: None,
-    };
-    let edit = FileEdit::SearchPatch(SearchPatch { changes: vec![append] });
-    let patch = FilePatch { target: Target::Path(".gitignore".to_owned()), key: None, label: None, edit };
-    scene.server.send(of_batch(1, Batch { files: vec![patch], ..Batch::default() }));
-    let report = scene.report_of(1).await;
-    assert_eq!(failure(&report), ("", ""), "{report:?}");
+    // More of them have too many tokens for one search patch.
+    for number in 0..4 {
+        let rules = (number * 5_000..(number + 1) * 5_000).map(|rule| format!("*a{rule}?b*\n")).collect();
+        let append = SearchChange {
+            operation: SearchOperation::AppendEof,
+            new_text: Some(rules),
+            to_clipboard: None,
+            from_clipboard: None,
+            reindent: None,
+        };
+        let edit = FileEdit::SearchPatch(SearchPatch { changes: vec![append] });
+        let patch = FilePatch { target: Target::Path(".gitignore".to_owned()), key: None, label: None, edit };
+        scene.server.send(of_batch(number + 1, Batch { files: vec![patch], ..Batch::default() }));
+        let report = scene.report_of(number + 1).await;
+        assert_eq!(failure(&report), ("", ""), "{report:?}");
+    }
     let text = line_patch("ignored.txt", "other\n", "zebra", "x");
-    scene.server.send(of_document(2, Dialect::LinePatch, &text));
-    let report = scene.report_of(2).await;
+    scene.server.send(of_document(5, Dialect::LinePatch, &text));
+    let report = scene.report_of(5).await;
     assert_ne!(failure(&report), ("", ""), "{report:?}");
     scene.assert_unheard(TEXT);
 }

@@ -143,6 +143,16 @@ pub(super) fn write(text: &str, overwrite: bool) -> Option<v1::file_patch::Actio
     Some(v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite, content_format: None }))
 }
 
+pub(super) fn append(text: &str) -> Option<v1::file_patch::Action> {
+    let change = v1::SearchChange {
+        change_id: id(0),
+        operation: Some(v1::search_change::Operation::AppendEof(v1::AppendEof {})),
+        new_text: Some(text.to_owned()),
+        ..v1::SearchChange::default()
+    };
+    Some(v1::file_patch::Action::SearchPatch(v1::SearchPatch { changes: vec![change] }))
+}
+
 pub(super) fn blob(sha256: &str, size_bytes: u64) -> Option<v1::file_patch::Action> {
     let blob = v1::BlobRef { sha256: sha256.to_owned(), size_bytes };
     let content = Some(v1::create_file::Content::Blob(blob));

@@ -9,6 +9,7 @@ use aptix_model::limits::CLIPBOARD_NAME_CHARS;
 use aptix_model::lines::LineAnchor;
 use memchr::memchr2;
 
+use super::tokens;
 use crate::checking::site::Site;
 use crate::checking::violation::Violation;
 use crate::target::Base;
@@ -72,6 +73,10 @@ pub(crate) fn check<'a>(changes: &'a [SearchChange], site: &mut Site<'_, 'a>) ->
         }
     }
     site.change = None;
+    if let Some(violation) = tokens::check(changes) {
+        site.report("changes", || violation);
+        return None;
+    }
     (valid.len() == changes.len()).then_some((base, valid))
 }
 

@@ -7,6 +7,7 @@ mod plan;
 mod replace;
 mod source;
 mod splice;
+mod tokens;
 
 pub(crate) use check::{ValidSearch, check, check_commands};
 pub(crate) use plan::plan;

@@ -484,7 +484,8 @@ pub struct DeleteFile {}
 /// Changes that are all found in the file as it is, and made at once. They MUST NOT overlap.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SearchPatch {
-    /// The changes, in any order; several at one end of the file keep theirs. At least one.
+    /// The changes, in any order; several at one end of the file keep theirs. At least one. Their texts have at most 60,000
+    /// tokens together, as the tokenizer cl100k_base counts them; more are refused with TOO_LARGE (TOKENS).
     #[prost(message, repeated, tag = "1")]
     pub changes: ::prost::alloc::vec::Vec<SearchChange>,
 }
