@@ -9,7 +9,7 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | values | `words`, `reason`, `limits`, `digest`, `id`, `lines`, `path`, `path_readings`, `quote`, `cursor` |
+//! | values | `words`, `reason`, `limits`, `digest`, `id`, `lines`, `path`, `path_readings`, `quote`, `cursor`, `presence` |
 //! | what is edited | `batch`, `preview`, `protection`, `failure`, `create_file_code` |
 //! | what became of it | `hunk_counts`, `report`, `state`, `record`, `id_block`, `batch_event` |
 //! | doors | `documents`, `wire`, `events`: none knows another |
@@ -37,6 +37,7 @@ pub mod limits;
 pub mod lines;
 pub mod path;
 pub mod path_readings;
+pub mod presence;
 pub mod preview;
 pub mod protection;
 pub mod quote;

@@ -9,7 +9,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         "aptix-model",
         "
         domain: batch batch_event create_file_code cursor digest failure hunk_counts id id_block limits lines path \
-        path_readings preview protection quote \
+        path_readings presence preview protection quote \
         reason record report state words
         documents | events | wire
         tools

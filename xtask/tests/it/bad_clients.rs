@@ -18,6 +18,7 @@ use h2::RecvStream;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
+use tokio_stream::StreamExt;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
@@ -147,6 +148,13 @@ fn upload_of(content: &[u8]) -> Vec<v1::UploadBlobRequest> {
         .into()
 }
 
+/// How an agent begins.
+fn hello(workspace: &str) -> v1::ServeRequest {
+    let (workspace_id, agent_id) = (workspace.to_owned(), "a".to_owned());
+    let hello = v1::Hello { workspace_id, agent_id, roots: vec!["app".to_owned()], ..v1::Hello::default() };
+    v1::ServeRequest { message: Some(v1::serve_request::Message::Hello(hello)) }
+}
+
 fn machine(config: &str, open_files: u32) -> (Machine, Server) {
     let machine = Machine::new();
     let server = machine.server_with(config, open_files);
@@ -250,6 +258,35 @@ async fn half_open_calls_hold_up_nobody_and_are_ended() {
     assert_waited_little(&machine, 1);
 }
 
+/// Agents that never say Hello, or only its beginning, and one whose later message is cut short.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_that_do_not_say_hello_hold_up_nobody_and_are_ended() {
+    let (machine, server) = machine("request_idle_seconds = 3", 4096);
+    let mut quiet = Quiet::connect(&server).await;
+    let mut raw = Raw::connect(&server.address, WINDOW).await.unwrap();
+    let whole = framed(&hello("w"));
+    for number in 0..60 {
+        let begun = (number % 2 == 0).then(|| whole.slice(..whole.len() - 1));
+        timeout(SOON, raw.begin("AgentService/Serve", begun.as_deref())).await.unwrap().unwrap();
+    }
+    let mut cut_short = Raw::connect(&server.address, WINDOW).await.unwrap();
+    cut_short.begin_and_leave("AgentService/Serve", &hello("cut-short")).await.unwrap();
+    let (_, sender) = cut_short.open.last_mut().unwrap();
+    sender.send_data(whole.slice(..7), true).unwrap();
+    quiet.rounds(3).await;
+    for (answer, _) in &mut raw.open {
+        let answer = timeout(SOON, answer.take().unwrap()).await.expect("the call is ended");
+        assert_eq!(answer.unwrap().headers()["grpc-status"], (Code::DeadlineExceeded as i32).to_string().as_str());
+    }
+    let stream = cut_short.unread.last_mut().unwrap();
+    while let Some(data) = timeout(SOON, stream.data()).await.expect("the call is ended") {
+        data.unwrap();
+    }
+    let trailers = stream.trailers().await.unwrap().unwrap();
+    assert_eq!(trailers["grpc-status"], (Code::InvalidArgument as i32).to_string().as_str(), "{trailers:?}");
+    assert_waited_little(&machine, 2);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_uploads_hold_up_nobody_and_are_ended() {
     let (machine, server) = machine("upload_idle_seconds = 3", 4096);
@@ -336,12 +373,7 @@ async fn watchers_that_never_read_take_little_memory_and_are_cut_off() {
     let mut watchers = deaf_watchers(&server, &large, 600, 10).await;
     let mut agents = Raw::connect(&server.address, 10).await.unwrap();
     for number in 0..60 {
-        let request = v1::WatchBatchesRequest {
-            workspace_id: format!("w{number}"),
-            agent_id: "a".to_owned(),
-            ..Default::default()
-        };
-        agents.call_and_leave("AgentService/WatchBatches", &request).await.unwrap();
+        agents.begin_and_leave("AgentService/Serve", &hello(&format!("w{number}"))).await.unwrap();
     }
     watchers.push(agents);
     quiet.rounds(3).await;
@@ -424,10 +456,9 @@ async fn a_quiet_client_is_served_while_everything_is_tried_at_once() {
     }
     let mut newcomer = Quiet::connect(&server).await;
     newcomer.rounds(5).await;
-    let request =
-        v1::WatchBatchesRequest { workspace_id: "w".to_owned(), agent_id: "a".to_owned(), ..Default::default() };
     let mut agents = AgentServiceClient::new(newcomer.channel.clone());
-    let mut feed = newcomer.within("watch", agents.watch_batches(request)).await.unwrap();
+    let requests = tokio_stream::iter([hello("w")]).chain(tokio_stream::pending());
+    let mut feed = newcomer.within("serve", agents.serve(requests)).await.unwrap();
     for _ in 0..10 {
         timeout(DEADLINE, feed.message()).await.expect("an event comes in time").unwrap().unwrap();
     }

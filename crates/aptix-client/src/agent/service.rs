@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Once, OnceLock};
 
 use aptix_model::id::{AgentId, BatchId, HistoryId, WorkspaceId};
+use aptix_model::presence::{ApprovalMode, Presence};
 use aptix_model::report::Report;
 use tokio_util::sync::CancellationToken;
 
@@ -53,6 +54,20 @@ impl Agent {
     ) -> Result<T, AgentError> {
         let agent = Arc::clone(self);
         Ok(tokio::task::spawn_blocking(move || work(&agent)).await?)
+    }
+
+    /// What the server is told of this agent.
+    pub(super) fn presence(&self) -> Presence {
+        Presence {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            roots: self.local.roots().iter().map(|root| root.name().to_owned()).collect(),
+            mode: Some(match self.service.approve {
+                Approve::Ask => ApprovalMode::Ask,
+                Approve::Auto => ApprovalMode::Auto,
+                Approve::Never => ApprovalMode::Never,
+            }),
+            features: Vec::new(),
+        }
     }
 
     /// Keeps the position of the last event that was handled for the next start. Where that fails, events come again.

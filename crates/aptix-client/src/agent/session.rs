@@ -69,7 +69,7 @@ pub(super) async fn run(agent: &Arc<Agent>, progress: &mut Progress) -> Result<O
 
 async fn open(agent: &Agent, progress: &Progress) -> Result<(Connection, Feed), CallError> {
     let connection = Connection::open(&agent.service.server, &agent.service.workspace).await?;
-    let feed = connection.watch(&agent.id, progress.position, &progress.held).await?;
+    let feed = connection.serve(&agent.id, agent.presence(), progress.position, &progress.held).await?;
     Ok((connection, feed))
 }
 

@@ -5,12 +5,15 @@ use std::time::Duration;
 use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
 use aptix_model::id::{AgentId, BatchId, Revision};
+use aptix_model::presence::Presence;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchOutline, BatchRecord};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
 use aptix_model::wire::v1;
-use aptix_model::wire::v1::watch_batches_response::Message;
+use aptix_model::wire::v1::serve_response::Message;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 use tonic::codegen::Bytes;
 
@@ -20,6 +23,9 @@ use super::link::{ANSWER, Connection, timed};
 
 /// An interval between heartbeats is held to these bounds, whatever the server says.
 const HEARTBEAT: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
+
+/// Messages to the server that wait to be sent.
+const AHEAD: usize = 4;
 
 /// The right to serve a workspace, as long as its feed lives.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,28 +106,41 @@ pub struct Feed {
     lease: Lease,
     /// The revision of the last event, or the one after which the feed begins.
     last: Revision,
-    stream: Streaming<v1::WatchBatchesResponse>,
+    stream: Streaming<v1::ServeResponse>,
+    /// The agent's side of the stream, which ends the connection once it is dropped.
+    _sender: mpsc::Sender<v1::ServeRequest>,
 }
 
 impl Connection {
-    /// Takes the lease and opens the feed after a position. With the secret of the lease that was held last, it is taken
-    /// over from a connection that the server does not know to be dead yet.
+    /// Takes the lease and serves the workspace from a position on. With the secret of the lease that was held last, it is
+    /// taken over from a connection that the server does not know to be dead yet.
     ///
     /// # Errors
     /// LEASE_HELD, HISTORY_CHANGED, COMPACTED, FUTURE_REVISION; or the server is lost.
-    pub async fn watch(&self, agent: &AgentId, after: Position, held: &LeaseSecret) -> Result<Feed, CallError> {
+    pub async fn serve(
+        &self,
+        agent: &AgentId,
+        presence: Presence,
+        after: Position,
+        held: &LeaseSecret,
+    ) -> Result<Feed, CallError> {
         let cursor = match after {
             Position::Revision(_) => None,
             Position::Cursor(cursor) => Some(cursor.into()),
         };
-        let message = v1::WatchBatchesRequest {
+        let hello = v1::Hello {
             workspace_id: self.workspace.to_string(),
             agent_id: agent.to_string(),
             after_revision: after.revision().0,
             cursor,
             lease_secret: held.0.clone(),
+            ..presence.into()
         };
-        let mut stream = self.answer(self.agents().watch_batches(message)).await?;
+        let (sender, requests) = mpsc::channel(AHEAD);
+        let hello = v1::ServeRequest { message: Some(v1::serve_request::Message::Hello(hello)) };
+        let (sent, requests) = (sender.send(hello).await, ReceiverStream::new(requests));
+        sent.map_err(|error| CallError::unreachable(&self.server, error.to_string()))?;
+        let mut stream = self.answer(self.agents().serve(requests)).await?;
         let first = self.within(ANSWER, stream.message()).await?;
         let Some(Message::Lease(lease)) = first.and_then(|first| first.message) else {
             return Err(absent("lease").into());
@@ -129,7 +148,7 @@ impl Connection {
         let heartbeat = lease.heartbeat_interval.and_then(|interval| Duration::try_from(interval).ok());
         let heartbeat = heartbeat.unwrap_or(*HEARTBEAT.end()).clamp(*HEARTBEAT.start(), *HEARTBEAT.end());
         let lease = Lease { epoch: lease.epoch, heartbeat, secret: LeaseSecret(lease.secret) };
-        Ok(Feed { connection: self.clone(), lease, last: after.revision(), stream })
+        Ok(Feed { connection: self.clone(), lease, last: after.revision(), stream, _sender: sender })
     }
 
     /// Reports what became of a batch; on success the report is durable. A diff that makes the message too large is
@@ -194,8 +213,12 @@ impl Feed {
                         format!("the server says that it sent every event up to revision {}", heartbeat.revision);
                     return Err(out_of_order(&found, self.last));
                 }
-                // A message this version does not know is a sign of life all the same.
-                Some(Message::Heartbeat(_) | Message::Lease(_)) | None => {}
+                // A server asks nothing that the agent did not say that it answers. A message that this version does not know
+                // is a sign of life all the same.
+                Some(
+                    Message::Heartbeat(_) | Message::Lease(_) | Message::Question(_) | Message::QuestionCancelled(_),
+                )
+                | None => {}
             }
         }
     }

@@ -122,14 +122,17 @@ fn event(revision: u64, batch: v1::Batch, is_bound: bool) -> v1::BatchEvent {
 
 #[tonic::async_trait]
 impl v1::agent_service_server::AgentService for FakeServer {
-    type WatchBatchesStream = Answers<v1::WatchBatchesResponse>;
+    type ServeStream = Answers<v1::ServeResponse>;
 
-    async fn watch_batches(
+    async fn serve(
         &self,
-        request: Request<v1::WatchBatchesRequest>,
-    ) -> Result<Response<Self::WatchBatchesStream>, Status> {
-        use v1::watch_batches_response::Message;
-        let after = request.into_inner().after_revision;
+        requests: Request<Streaming<v1::ServeRequest>>,
+    ) -> Result<Response<Self::ServeStream>, Status> {
+        use v1::serve_response::Message;
+        let mut requests = requests.into_inner();
+        let first = requests.next().await.unwrap()?.message;
+        let Some(v1::serve_request::Message::Hello(hello)) = first else { panic!("an agent says Hello first") };
+        let after = hello.after_revision;
         let epoch = {
             let mut script = self.script.lock().unwrap();
             script.watched_after.push(after);
@@ -151,12 +154,13 @@ impl v1::agent_service_server::AgentService for FakeServer {
             }
         });
         tokio::spawn(async move {
+            let _requests = requests;
             let (secret, heartbeat_interval) = (secret_of(epoch), Some(interval.try_into().unwrap()));
             let lease = v1::Lease { epoch, heartbeat_interval, secret, ..v1::Lease::default() };
             let mut message = Message::Lease(lease);
             let mut sent = after;
             loop {
-                let answer = v1::WatchBatchesResponse { message: Some(message) };
+                let answer = v1::ServeResponse { message: Some(message) };
                 if sender.send(Ok(answer)).await.is_err() {
                     return;
                 }

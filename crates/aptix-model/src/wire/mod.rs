@@ -10,6 +10,8 @@ mod event;
 mod field;
 pub mod fit;
 mod hunks;
+mod presence;
+pub mod question;
 mod quote;
 mod record;
 mod report;

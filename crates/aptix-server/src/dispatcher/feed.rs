@@ -1,4 +1,4 @@
-//! The events of a workspace, for the agent that holds its lease.
+//! The connection of the agent that serves a workspace: its lease, and the events that it is sent.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,18 +7,41 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::id::{AgentId, Revision, WorkspaceId};
+use aptix_model::presence::Presence;
 use aptix_model::record::BatchRecord;
+use aptix_model::wire::question::Answer;
+use tokio_stream::{Stream, StreamExt};
 
 use super::Dispatcher;
 use super::event::WorkspaceEvent;
 use super::lease::{Claim, LeaseSecret, secret_digest};
-use super::stream::{Items, Outlet, Rest, Start, Stop, WatchError, broken_off, stop};
+use super::refusal::{Refusal, unknown_question};
+use super::stream::{FeedEnd, Items, Outlet, Rest, Start, Stop, WatchError, broken_off, stop};
 use super::wake::Topic;
 use crate::cpu_pool::Turnkeeper;
 use crate::store::StoreError;
 
 /// Events read at once.
 const PAGE: usize = 64;
+
+/// Who asks to serve a workspace, and from where on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hello {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The agent.
+    pub agent: AgentId,
+    /// Where its events begin.
+    pub from: Start,
+    /// The digest of the secret of the lease that it held last: with it the lease is taken over at once.
+    pub held: Option<Sha256Digest>,
+    /// What it states of itself.
+    pub presence: Presence,
+}
+
+/// What an agent answers to the question with this number.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answered(pub u64, pub Answer);
 
 /// One item of a feed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,35 +55,38 @@ pub enum Delivery {
 }
 
 impl Dispatcher {
-    /// Takes a workspace's lease and streams its events. `held` is the digest of the secret of the lease that the caller
-    /// had last: with it the lease is taken over at once.
+    /// Takes a workspace's lease and streams its events, until either side ends the stream.
     ///
     /// # Errors
     /// When another agent serves the workspace, the history is another one, the revision does not exist, or the server
     /// takes no more streams.
-    pub async fn feed<T: Send + 'static>(
+    pub async fn serve<T: Send + 'static>(
         self: &Arc<Self>,
-        workspace: WorkspaceId,
-        agent: &AgentId,
-        from: Start,
-        held: Option<Sha256Digest>,
+        hello: Hello,
+        answers: impl Stream<Item = Result<Answered, Refusal>> + Send + Unpin + 'static,
         encode: impl Fn(Delivery) -> T + Send + Sync + 'static,
     ) -> Result<Items<T>, WatchError> {
+        let Hello { workspace, agent, from, held, presence } = hello;
         let slot = self.stream_slot()?;
         let after = self.begin(&workspace, from).await?;
         let (this, wanted) = (Arc::clone(self), workspace.clone());
         let (claim, epoch, secret) = self.to_the_end(async move { this.lease(&wanted, held).await }).await?;
-        tracing::info!(WorkspaceId = %workspace, AgentId = %agent, epoch, after = after.0, "lease granted");
+        tracing::info!(WorkspaceId = %workspace, AgentId = %agent, epoch, after = after.0, version = presence.version,
+            "lease granted");
         let (outlet, stream) = Outlet::open(claim.superseded.clone(), self.closing.clone()).await?;
-        let (this, agent) = (Arc::clone(self), agent.clone());
+        let this = Arc::clone(self);
         let (turns, encode) = (Turnkeeper::here(), Arc::new(encode));
         self.tasks.spawn(async move {
             let lease = Delivery::Lease(epoch, secret);
-            let Err(stop) = this.stream_events(&workspace, after, lease, &outlet, (&turns, &encode)).await;
+            let events = this.stream_events(&workspace, after, lease, &outlet, (&turns, &encode));
+            let stop = tokio::select! {
+                Err(stop) = events => stop,
+                heard = turns.run(listen(answers)) => heard.unwrap_or_else(|error| stop(broken_off(&error))),
+            };
             tracing::info!(WorkspaceId = %workspace, AgentId = %agent, epoch, end = ?stop, "lease ended");
-            outlet.finish(stop);
-            // The lease is released before the place among the streams.
+            // The lease is free once the agent knows of the end.
             drop::<Claim>(claim);
+            outlet.finish(stop);
             drop(slot);
         });
         Ok(stream)
@@ -123,6 +149,15 @@ impl Dispatcher {
                 self.hand_over(outlet, encode(Delivery::Heartbeat(sent))).await?;
             }
         }
+    }
+}
+
+/// Reads what the agent sends until it ends the stream, or sends what it must not.
+async fn listen(mut answers: impl Stream<Item = Result<Answered, Refusal>> + Send + Unpin) -> Stop {
+    match answers.next().await {
+        Some(Ok(Answered(question, _))) => Some(FeedEnd::Refused(Box::new(unknown_question(question).into()))),
+        Some(Err(refused)) => Some(FeedEnd::Refused(Box::new(refused))),
+        None => None,
     }
 }
 

@@ -99,6 +99,16 @@ pub fn not_found(workspace: &WorkspaceId, what: &str) -> Failure {
         .hint("see that the id and the workspace are the right ones")
 }
 
+/// An answer to a question that is not open.
+#[must_use]
+pub fn unknown_question(question: u64) -> Failure {
+    let message = format!("there is no open question {question} on this connection");
+    Failure::new(Reason::InvalidRequest, message)
+        .detail(Detail::UnknownQuestion)
+        .field("answer.questionId")
+        .hint("answer each question once, with the id that it came with; then connect again")
+}
+
 /// There is no such workspace.
 #[must_use]
 pub fn no_workspace(workspace: &WorkspaceId) -> Failure {

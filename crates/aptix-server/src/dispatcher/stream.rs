@@ -99,6 +99,9 @@ pub enum FeedEnd {
     /// The receiver took nothing for too long.
     #[error("the receiver took nothing for too long")]
     Slow,
+    /// The agent sent what it must not.
+    #[error("the agent's message was refused: {0:?}")]
+    Refused(Box<Refusal>),
     /// The server is going down.
     #[error("the server is shutting down")]
     ShuttingDown,
@@ -115,6 +118,7 @@ impl From<FeedEnd> for Refusal {
             FeedEnd::Slow => Failure::new(Reason::ResourceExhausted, message)
                 .detail(Detail::SlowConsumer)
                 .hint("call again with the last revision that was handled"),
+            FeedEnd::Refused(refusal) => return *refusal,
             FeedEnd::ShuttingDown => shutting_down(),
             FeedEnd::Store(error) => return error.into(),
         })

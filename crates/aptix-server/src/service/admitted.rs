@@ -34,6 +34,8 @@ enum Kind {
     Download,
     /// A stream of answers without an end: it keeps its place among the calls until they begin.
     Stream,
+    /// An agent's connection: a stream of answers that begins once its first message has come whole.
+    Link,
     /// An upload, of which the dispatcher has a bounded number too, and which has deadlines of its own.
     Upload,
     /// Whether the server is well is answered however busy it is.
@@ -49,7 +51,8 @@ impl Kind {
         match path {
             "/aptix.v1.FileService/UploadBlob" => Self::Upload,
             "/aptix.v1.FileService/DownloadBlob" => Self::Download,
-            "/aptix.v1.BatchService/WatchBatch" | "/aptix.v1.AgentService/WatchBatches" => Self::Stream,
+            "/aptix.v1.AgentService/Serve" => Self::Link,
+            "/aptix.v1.BatchService/WatchBatch" => Self::Stream,
             "/grpc.health.v1.Health/Watch" => Self::HealthStream,
             _ if path.starts_with("/grpc.health.") => Self::Health,
             _ if path.starts_with("/aptix.v1.") => Self::Unary,
@@ -59,7 +62,7 @@ impl Kind {
 
     /// Whether it may go on for as long as the server runs.
     const fn is_long_lived(self) -> bool {
-        matches!(self, Self::Stream | Self::HealthStream | Self::Foreign)
+        matches!(self, Self::Link | Self::Stream | Self::HealthStream | Self::Foreign)
     }
 }
 
@@ -176,6 +179,11 @@ where
                 Ok(Response::from_parts(head, Body::new(Gathered::answer(body).await)))
             };
             admission.work(peer, &method, work).await
+        }
+        Kind::Link => {
+            let (head, body) = request.into_parts();
+            let request = Request::from_parts(head, Body::new(Gathered::first_message(body).await));
+            admission.work(peer, &method, async move { inner.call(request).await }).await
         }
         Kind::Stream | Kind::Download => {
             let (head, body) = request.into_parts();

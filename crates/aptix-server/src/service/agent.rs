@@ -2,26 +2,22 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use aptix_model::cursor::Cursor;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
-use aptix_model::id::Revision;
 use aptix_model::report::Report;
-use aptix_model::wire::{self, event_message, fit, v1};
+use aptix_model::wire::{self, event_message, v1};
 use tokio_stream::{Stream, StreamExt};
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
 use super::batch::missing;
 use super::status::status;
-use super::{event, report};
+use super::{link, report};
 use crate::dispatcher::Dispatcher;
-use crate::dispatcher::feed::Delivery;
 use crate::dispatcher::lease::secret_digest;
 use crate::dispatcher::refusal::Refusal;
-use crate::dispatcher::stream::Start;
 use crate::store::LeaseProof;
 
 /// `AgentService` as a gRPC server.
@@ -32,23 +28,17 @@ pub struct AgentService(pub Arc<Dispatcher>);
 
 #[tonic::async_trait]
 impl v1::agent_service_server::AgentService for AgentService {
-    type WatchBatchesStream = Pin<Box<dyn Stream<Item = Result<v1::WatchBatchesResponse, Status>> + Send>>;
+    type ServeStream = Pin<Box<dyn Stream<Item = Result<v1::ServeResponse, Status>> + Send>>;
 
-    async fn watch_batches(
+    async fn serve(
         &self,
-        request: Request<v1::WatchBatchesRequest>,
-    ) -> Result<Response<Self::WatchBatchesStream>, Status> {
-        let request = request.into_inner();
-        let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
-        let agent = wire::id("agentId", &request.agent_id).map_err(status)?;
-        let from = match request.cursor {
-            Some(cursor) => Start::Cursor(Cursor::try_from(cursor).map_err(status)?),
-            None => Start::Revision(Revision(request.after_revision)),
-        };
-        let held = secret_digest(&request.lease_secret);
+        requests: Request<Streaming<v1::ServeRequest>>,
+    ) -> Result<Response<Self::ServeStream>, Status> {
+        let mut requests = requests.into_inner();
+        let hello = link::hello(&mut requests).await?;
         let heartbeat = self.0.settings().heartbeat;
-        let encode = move |delivery| delivery_message(delivery, heartbeat);
-        let feed = self.0.feed(workspace, &agent, from, held, encode).await.map_err(status)?;
+        let encode = move |delivery| link::message(delivery, heartbeat);
+        let feed = self.0.serve(hello, link::answers(requests), encode).await.map_err(status)?;
         let answers = feed.map(|message| message.map_err(status));
         Ok(Response::new(Box::pin(answers)))
     }
@@ -83,22 +73,4 @@ impl AgentService {
         let batch = self.0.report(workspace, id, lease, report).await?;
         Ok(event_message(batch))
     }
-}
-
-fn delivery_message(delivery: Delivery, heartbeat: Duration) -> v1::WatchBatchesResponse {
-    use v1::watch_batches_response::Message;
-    let message = match delivery {
-        Delivery::Lease(epoch, secret) => {
-            let heartbeat_interval = prost_types::Duration::try_from(heartbeat).ok();
-            Message::Lease(v1::Lease {
-                epoch,
-                heartbeat_interval,
-                secret: secret.bytes().to_vec().into(),
-                ..v1::Lease::default()
-            })
-        }
-        Delivery::Event(event) => Message::Event(event::message(event, |batch| fit::event(event_message(batch)))),
-        Delivery::Heartbeat(revision) => Message::Heartbeat(v1::Heartbeat { revision: revision.0 }),
-    };
-    v1::WatchBatchesResponse { message: Some(message) }
 }

@@ -47,10 +47,20 @@ pub(super) struct Gathered {
 
 impl Gathered {
     /// Waits for a call's message: all of it, or as much as shows that it is too long.
-    pub(super) async fn message(mut rest: Body) -> Self {
+    pub(super) async fn message(rest: Body) -> Self {
+        Self::until(rest, is_beyond).await
+    }
+
+    /// Waits for the first message of a call that sends several.
+    pub(super) async fn first_message(rest: Body) -> Self {
+        Self::until(rest, |bytes| is_whole(bytes) || is_beyond(bytes)).await
+    }
+
+    /// Gathers bytes until they suffice or no more come.
+    async fn until(mut rest: Body, suffices: impl Fn(&[u8]) -> bool) -> Self {
         let mut message = BytesMut::new();
         let mut frames = VecDeque::new();
-        while !is_beyond(&message) {
+        while !suffices(&message) {
             match next_frame(&mut rest).await {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(bytes) => message.extend_from_slice(&bytes),
@@ -91,11 +101,20 @@ impl Gathered {
     }
 }
 
+/// The length that a message's prefix states, once that has come.
+fn announced(message: &[u8]) -> Option<usize> {
+    let length = message.get(1..).and_then(<[u8]>::first_chunk)?;
+    usize::try_from(u32::from_be_bytes(*length)).ok()
+}
+
+/// Whether a message has come whole.
+fn is_whole(message: &[u8]) -> bool {
+    announced(message).is_some_and(|length| message.len() >= PREFIX_BYTES.saturating_add(length))
+}
+
 /// Whether a message is longer than any may be, by its prefix or by what came.
 fn is_beyond(message: &[u8]) -> bool {
-    let announced = message.get(1..).and_then(<[u8]>::first_chunk).map_or(0, |length| u32::from_be_bytes(*length));
-    usize::try_from(announced).is_ok_and(|announced| announced > MESSAGE_BYTES)
-        || message.len() > PREFIX_BYTES + MESSAGE_BYTES
+    announced(message).is_some_and(|length| length > MESSAGE_BYTES) || message.len() > PREFIX_BYTES + MESSAGE_BYTES
 }
 
 async fn next_frame(body: &mut Body) -> Item {

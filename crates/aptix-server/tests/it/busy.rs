@@ -23,7 +23,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
 use crate::process::Program;
-use crate::server::{create_text, line_patch, next, submit};
+use crate::server::{connect_agent, create_text, hello, line_patch, next, submit};
 
 /// The deadline of each costly call.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -211,9 +211,7 @@ fn start(dir: &Path, config: &NamedTempFile, log: &NamedTempFile) -> Program {
 
 /// The longest time of an agent without a message from the server, until all is over.
 async fn longest_silence(channel: Channel, over: Arc<AtomicBool>) -> Duration {
-    let (workspace_id, agent_id) = ("w".to_owned(), "agent".to_owned());
-    let watch = v1::WatchBatchesRequest { workspace_id, agent_id, ..v1::WatchBatchesRequest::default() };
-    let mut feed = AgentServiceClient::new(channel).watch_batches(watch).await.unwrap().into_inner();
+    let (_sender, mut feed) = connect_agent(&mut AgentServiceClient::new(channel), hello("w", "agent")).await.unwrap();
     let (mut longest, mut last) = (Duration::ZERO, Instant::now());
     while !over.load(Ordering::Relaxed) {
         next(&mut feed).await.unwrap();

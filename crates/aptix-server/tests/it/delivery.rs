@@ -7,10 +7,10 @@ use aptix_model::batch::Origin;
 use aptix_model::id::Revision;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::file_selector::File;
-use aptix_model::wire::v1::watch_batches_response::Message;
+use aptix_model::wire::v1::serve_response::Message;
 use aptix_server::dispatcher::feed::Delivery;
 use aptix_server::dispatcher::lease::secret_digest;
-use aptix_server::dispatcher::stream::{FeedEnd, Start, WatchError};
+use aptix_server::dispatcher::stream::{FeedEnd, WatchError};
 use aptix_server::dispatcher::submit::Submission;
 use aptix_server::dispatcher::{Dispatcher, Settings};
 use aptix_server::options::Options;
@@ -19,11 +19,9 @@ use tokio_stream::StreamExt;
 use tonic::Code;
 
 use crate::server::{
-    SOON, Server, applied, assert_refused, create_text, line_patch, next, next_event, refusal, sha256, submit,
-    two_changes,
+    SOON, Server, applied, assert_refused, create_text, line_patch, next, next_event, refusal, serve_here, sha256,
+    submit, two_changes,
 };
-
-const START: Start = Start::Revision(Revision(0));
 
 /// TUL-002-8.6.4, TUL-002-8.6.7, TUL-002-8.6.8: the stored batch is handed to the agent; the new file is uploaded, and
 /// with the report it becomes the cloud file. TUL-004-3.2.5: request and result stay readable, with the turn they belong to.
@@ -209,10 +207,7 @@ async fn a_batch_is_delivered_although_its_author_has_disconnected() {
     let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
     let settings = Settings { heartbeat: Duration::from_secs(3600), ..Settings::default() };
     let dispatcher = Dispatcher::new(store, settings);
-    let mut feed = dispatcher
-        .feed("w".parse().unwrap(), &"agent".parse().unwrap(), START, None, std::convert::identity)
-        .await
-        .unwrap();
+    let mut feed = serve_here(&dispatcher, None).await.unwrap();
     assert!(matches!(feed.next().await, Some(Ok(Delivery::Lease(1, _)))));
     let batch = aptix_model::batch::Batch::try_from(submit("w", "r", vec![line_patch("app/a")]).edit.unwrap()).unwrap();
     let (workspace, request_id) = ("w".parse().unwrap(), "r".parse().unwrap());
@@ -237,9 +232,7 @@ async fn one_secret_takes_a_lease_over_once() {
     let dir = tempfile::tempdir().unwrap();
     let dispatcher = Dispatcher::new(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Settings::default());
     let open = async |held| {
-        let mut feed = dispatcher
-            .feed("w".parse().unwrap(), &"agent".parse().unwrap(), START, held, std::convert::identity)
-            .await?;
+        let mut feed = serve_here(&dispatcher, held).await?;
         match feed.next().await {
             Some(Ok(Delivery::Lease(epoch, secret))) => Ok((epoch, secret_digest(secret.bytes()), feed)),
             other => panic!("expected the lease, found {other:?}"),

@@ -11,7 +11,7 @@ use aptix_server::store::Store;
 use aptix_server::store::embedded::EmbeddedStore;
 use tonic::Code;
 
-use crate::server::{Clients, Server, applied, assert_refused, create_text, next, next_event, submit};
+use crate::server::{Clients, Server, applied, assert_refused, create_text, hello, next, next_event, submit};
 
 struct Twin {
     _server: Server,
@@ -39,14 +39,9 @@ impl Twin {
     }
 
     async fn resume(&mut self, cursor: v1::Cursor) -> Result<u64, tonic::Status> {
-        let request = v1::WatchBatchesRequest {
-            workspace_id: "w".to_owned(),
-            agent_id: "agent".to_owned(),
-            after_revision: 0,
-            cursor: Some(cursor),
-            lease_secret: self.client.secret("w"),
-        };
-        let (_, mut feed) = self.client.watch(request).await?;
+        let lease_secret = self.client.secret("w");
+        let hello = v1::Hello { cursor: Some(cursor), lease_secret, ..hello("w", "agent") };
+        let (_, mut feed) = self.client.serve(hello).await?;
         Ok(next_event(&mut feed).await?.revision)
     }
 

@@ -5,17 +5,12 @@ use tokio_util::bytes::Bytes;
 use tonic::{Code, Status};
 
 use crate::server::{
-    SOON, Server, assert_refused, create_text, failed, line_patch, next, part_chunk, refusal, sha256, submit,
+    SOON, Server, assert_refused, create_text, failed, hello, line_patch, next, part_chunk, refusal, serve_here,
+    sha256, submit,
 };
 
-fn watch(agent: &str, lease_secret: Bytes) -> v1::WatchBatchesRequest {
-    v1::WatchBatchesRequest {
-        workspace_id: "w".to_owned(),
-        agent_id: agent.to_owned(),
-        after_revision: 0,
-        cursor: None,
-        lease_secret,
-    }
+fn watch(agent: &str, lease_secret: Bytes) -> v1::Hello {
+    v1::Hello { lease_secret, ..hello("w", agent) }
 }
 
 /// The holder takes over from itself at once, and its older stream is notified; no other agent does, whatever id it names.
@@ -28,7 +23,7 @@ async fn a_lease_is_taken_over_with_its_secret_alone() {
     assert!(secret.len() >= 16, "{} bytes", secret.len());
     for agent in ["agent-a", "agent-b"] {
         for secret in [Bytes::new(), vec![0; 32].into(), secret.slice(..31)] {
-            let status = other.watch(watch(agent, secret)).await.map(drop).unwrap_err();
+            let status = other.serve(watch(agent, secret)).await.map(drop).unwrap_err();
             assert_held(&status);
         }
     }
@@ -36,7 +31,7 @@ async fn a_lease_is_taken_over_with_its_secret_alone() {
     assert_eq!(second, first + 1);
     assert_ne!(holder.secret("w"), secret, "each lease has a secret of its own");
     assert_refused(next(&mut old).await, Code::Aborted, "LEASE_LOST", "SUPERSEDED");
-    assert_held(&other.watch(watch("agent-a", secret)).await.map(drop).unwrap_err());
+    assert_held(&other.serve(watch("agent-a", secret)).await.map(drop).unwrap_err());
     drop(new);
     // The lease is free once the server has seen the stream go.
     let deadline = tokio::time::Instant::now() + SOON;
@@ -105,17 +100,13 @@ async fn an_upload_under_a_lease_needs_the_newest_one() {
 #[test]
 fn a_secret_is_not_shown() {
     use aptix_server::dispatcher::feed::Delivery;
-    use aptix_server::dispatcher::{Dispatcher, Settings, stream::Start};
+    use aptix_server::dispatcher::{Dispatcher, Settings};
     use aptix_server::store::memory::MemoryStore;
     use tokio_stream::StreamExt;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let dispatcher = Dispatcher::new(std::sync::Arc::new(MemoryStore::default()), Settings::default());
-        let start = Start::Revision(aptix_model::id::Revision(0));
-        let mut feed = dispatcher
-            .feed("w".parse().unwrap(), &"agent".parse().unwrap(), start, None, std::convert::identity)
-            .await
-            .unwrap();
+        let mut feed = serve_here(&dispatcher, None).await.unwrap();
         let Some(Ok(lease @ Delivery::Lease(..))) = feed.next().await else { panic!("the lease comes first") };
         assert_eq!(format!("{lease:?}"), "Lease(1, a secret)");
     });

@@ -11,6 +11,9 @@ mod hand_made;
 mod history;
 mod lease;
 mod limits;
+#[cfg(test)]
+mod link;
+#[cfg(test)]
 mod logs;
 mod parts;
 mod process;

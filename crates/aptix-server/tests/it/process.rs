@@ -14,7 +14,7 @@ use tonic::transport::Channel;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 
-use crate::server::{create_text, next, next_event, refusal, submit};
+use crate::server::{connect_agent, create_text, hello, next, next_event, refusal, submit};
 
 pub(crate) struct Program {
     child: Option<Child>,
@@ -228,9 +228,7 @@ async fn a_failed_write_stops_all_writes_and_loses_nothing() {
     // A new agent gets what there is, and cannot report.
     let endpoint = tonic::transport::Endpoint::new(format!("http://{}", limited.address)).unwrap();
     let mut agent = AgentServiceClient::new(endpoint.connect().await.unwrap());
-    let request =
-        v1::WatchBatchesRequest { workspace_id: "w".to_owned(), agent_id: "a".to_owned(), ..Default::default() };
-    let mut feed = agent.watch_batches(request).await.unwrap().into_inner();
+    let (_sender, mut feed) = connect_agent(&mut agent, hello("w", "a")).await.unwrap();
     next(&mut feed).await.unwrap();
     for batch in &kept {
         assert_eq!(next_event(&mut feed).await.unwrap().batch.unwrap().batch_id, batch.batch_id);

@@ -4,11 +4,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::Revision;
+use aptix_model::presence::Presence;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::file_service_client::FileServiceClient;
-use aptix_server::dispatcher::Settings;
+use aptix_server::dispatcher::feed::{Delivery, Hello};
+use aptix_server::dispatcher::stream::{Items, Start, WatchError};
+use aptix_server::dispatcher::{Dispatcher, Settings};
 use aptix_server::options::Options;
 use aptix_server::serve::{ServeError, serve};
 use aptix_server::store::Store;
@@ -43,6 +48,55 @@ pub(crate) struct Clients {
     pub(crate) channel: Channel,
     /// The secret of the newest lease that was granted here, by workspace.
     pub(crate) secrets: HashMap<String, Bytes>,
+}
+
+/// An agent's connection. The server ends it when the sender is dropped.
+pub(crate) struct Feed {
+    pub(crate) sender: mpsc::Sender<v1::ServeRequest>,
+    pub(crate) stream: Streaming<v1::ServeResponse>,
+}
+
+impl std::ops::Deref for Feed {
+    type Target = Streaming<v1::ServeResponse>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.stream
+    }
+}
+
+impl std::ops::DerefMut for Feed {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.stream
+    }
+}
+
+/// How the agent of a workspace with one root begins.
+pub(crate) fn hello(workspace: &str, agent: &str) -> v1::Hello {
+    let (workspace_id, agent_id) = (workspace.to_owned(), agent.to_owned());
+    v1::Hello { workspace_id, agent_id, roots: vec!["app".to_owned()], ..v1::Hello::default() }
+}
+
+/// Begins to serve the workspace `w` without a connection. The agent sends nothing.
+pub(crate) async fn serve_here(
+    dispatcher: &Arc<Dispatcher>,
+    held: Option<Sha256Digest>,
+) -> Result<Items<Delivery>, WatchError> {
+    let presence = Presence { version: String::new(), roots: vec!["app".to_owned()], mode: None, features: Vec::new() };
+    let (workspace, agent) = ("w".parse().unwrap(), "agent".parse().unwrap());
+    let hello = Hello { workspace, agent, from: Start::Revision(Revision(0)), held, presence };
+    dispatcher.serve(hello, tokio_stream::pending(), std::convert::identity).await
+}
+
+/// Opens an agent's connection: its two directions.
+pub(crate) async fn connect_agent(
+    agent: &mut AgentServiceClient<Channel>,
+    hello: v1::Hello,
+) -> Result<(mpsc::Sender<v1::ServeRequest>, Streaming<v1::ServeResponse>), Status> {
+    let (sender, requests) = mpsc::channel(64);
+    let hello = v1::ServeRequest { message: Some(v1::serve_request::Message::Hello(hello)) };
+    sender.send(hello).await.unwrap();
+    let answers = agent.serve(ReceiverStream::new(requests)).await?;
+    Ok((sender, answers.into_inner()))
 }
 
 impl Server {
@@ -124,33 +178,19 @@ impl Clients {
 
     /// Begins to serve a workspace; answers the epoch and the rest of the stream. The secret is kept for reports, and to take
     /// the lease over.
-    pub(crate) async fn lease(
-        &mut self,
-        workspace: &str,
-        agent: &str,
-        after: u64,
-    ) -> Result<(u64, Streaming<v1::WatchBatchesResponse>), Status> {
-        let request = v1::WatchBatchesRequest {
-            workspace_id: workspace.to_owned(),
-            agent_id: agent.to_owned(),
-            after_revision: after,
-            cursor: None,
-            lease_secret: self.secret(workspace),
-        };
-        self.watch(request).await
+    pub(crate) async fn lease(&mut self, workspace: &str, agent: &str, after: u64) -> Result<(u64, Feed), Status> {
+        let lease_secret = self.secret(workspace);
+        self.serve(v1::Hello { after_revision: after, lease_secret, ..hello(workspace, agent) }).await
     }
 
-    /// As [`Self::lease`], with any request.
-    pub(crate) async fn watch(
-        &mut self,
-        request: v1::WatchBatchesRequest,
-    ) -> Result<(u64, Streaming<v1::WatchBatchesResponse>), Status> {
-        let workspace = request.workspace_id.clone();
-        let mut stream = self.agent.watch_batches(request).await?.into_inner();
+    /// As [`Self::lease`], with any hello.
+    pub(crate) async fn serve(&mut self, hello: v1::Hello) -> Result<(u64, Feed), Status> {
+        let workspace = hello.workspace_id.clone();
+        let (sender, mut stream) = connect_agent(&mut self.agent, hello).await?;
         match next(&mut stream).await?.message {
-            Some(v1::watch_batches_response::Message::Lease(lease)) => {
+            Some(v1::serve_response::Message::Lease(lease)) => {
                 self.secrets.insert(workspace, lease.secret);
-                Ok((lease.epoch, stream))
+                Ok((lease.epoch, Feed { sender, stream }))
             }
             other => panic!("the first message is the lease, not {other:?}"),
         }
@@ -217,9 +257,9 @@ pub(crate) async fn next<T>(stream: &mut Streaming<T>) -> Result<T, Status> {
 }
 
 /// The next event of a feed, heartbeats left out.
-pub(crate) async fn next_event(stream: &mut Streaming<v1::WatchBatchesResponse>) -> Result<v1::BatchEvent, Status> {
+pub(crate) async fn next_event(stream: &mut Streaming<v1::ServeResponse>) -> Result<v1::BatchEvent, Status> {
     loop {
-        if let Some(v1::watch_batches_response::Message::Event(event)) = next(stream).await?.message {
+        if let Some(v1::serve_response::Message::Event(event)) = next(stream).await?.message {
             return Ok(event);
         }
     }

@@ -50,6 +50,16 @@ impl Raw {
         Ok(())
     }
 
+    /// Begins a call whose messages go on, and waits for the beginning of its answer, of which nothing is read.
+    pub(crate) async fn begin_and_leave(&mut self, method: &str, message: &impl Message) -> Result<(), h2::Error> {
+        self.begin(method, Some(&framed(message))).await?;
+        let Some((answer, _)) = self.open.last_mut() else { return Ok(()) };
+        if let Some(answer) = answer.take() {
+            self.unread.push(answer.await?.into_body());
+        }
+        Ok(())
+    }
+
     /// Sends a whole call and waits for the beginning of its answer, of which nothing is read.
     pub(crate) async fn call_and_leave(&mut self, method: &str, message: &impl Message) -> Result<(), h2::Error> {
         self.begin(method, Some(&framed(message))).await?;

@@ -2695,49 +2695,6 @@ pub mod file_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-/// Asks for a workspace's events.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WatchBatchesRequest {
-    /// The workspace to serve.
-    #[prost(string, tag = "1")]
-    pub workspace_id: ::prost::alloc::string::String,
-    /// Who serves it: 1 to 64 of the characters A-Z a-z 0-9 . _ -; the same at every start of the same installation.
-    #[prost(string, tag = "2")]
-    pub agent_id: ::prost::alloc::string::String,
-    /// The revision of the last event that was dealt with; 0 for none.
-    #[prost(uint64, tag = "3")]
-    pub after_revision: u64,
-    /// The cursor of the last event that was dealt with, as BatchEvent carried it. If it is set, after_revision is not
-    /// read. Without it the server cannot detect that its history is another one.
-    #[prost(message, optional, tag = "4")]
-    pub cursor: ::core::option::Option<Cursor>,
-    /// The secret of the lease that the caller held last; absent if it has none.
-    #[prost(bytes = "bytes", tag = "5")]
-    pub lease_secret: ::prost::bytes::Bytes,
-}
-/// Carries one event or heartbeat.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct WatchBatchesResponse {
-    /// Its content.
-    #[prost(oneof = "watch_batches_response::Message", tags = "1, 2, 3")]
-    pub message: ::core::option::Option<watch_batches_response::Message>,
-}
-/// Nested message and enum types in `WatchBatchesResponse`.
-pub mod watch_batches_response {
-    /// Its content.
-    #[derive(Clone, PartialEq, ::prost::Oneof)]
-    pub enum Message {
-        /// The lease; the first message of every stream.
-        #[prost(message, tag = "1")]
-        Lease(super::Lease),
-        /// Something happened to a batch.
-        #[prost(message, tag = "2")]
-        Event(super::BatchEvent),
-        /// Nothing happened for a while.
-        #[prost(message, tag = "3")]
-        Heartbeat(super::Heartbeat),
-    }
-}
 /// Carries one message of the agent.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ServeRequest {
@@ -2806,17 +2763,17 @@ pub struct Hello {
     /// The secret of the lease that the caller held last; absent if it has none.
     #[prost(bytes = "bytes", tag = "5")]
     pub lease_secret: ::prost::bytes::Bytes,
-    /// The version of the agent, such as 0.3.0.
+    /// The version of the agent, such as 0.3.0; at most 64 bytes.
     #[prost(string, tag = "6")]
     pub version: ::prost::alloc::string::String,
-    /// The names of the workspace's roots, 1 to 64, each once. With one root every path is relative to it; with several every
-    /// path begins with a root's name.
+    /// The names of the workspace's roots, 1 to 64 of at most 255 bytes, each once. With one root every path is relative to it;
+    /// with several every path begins with a root's name.
     #[prost(string, repeated, tag = "7")]
     pub roots: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// When the agent asks its user.
     #[prost(enumeration = "ApprovalMode", tag = "8")]
     pub approval_mode: i32,
-    /// What the agent can do beyond the first version of this protocol: "read", "stat", "list", "search", "preview", and the
+    /// What the agent can do beyond the first version of this protocol, at most 64 names of at most 64 bytes: "read", "stat", "list", "search", "preview", and the
     /// features that an Edit may require. The server asks nothing of an agent that did not name the kind of question.
     #[prost(string, repeated, tag = "9")]
     pub features: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
@@ -3095,7 +3052,7 @@ pub enum ApprovalMode {
     Ask = 1,
     /// Only where its policy wants it.
     Auto = 2,
-    /// Never: what its policy wants a person for is refused.
+    /// Never: it refuses every batch.
     Never = 3,
 }
 impl ApprovalMode {
@@ -3133,7 +3090,7 @@ pub mod agent_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Delivers a workspace's batches to the one agent that serves it.
+    /// Connects a workspace to the one agent that serves it.
     ///
     /// Errors carry the details that BatchService describes.
     #[derive(Debug, Clone)]
@@ -3205,31 +3162,38 @@ pub mod agent_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Takes the workspace's lease and streams its events in order of their revision, each once, none missing, beginning
-        /// after after_revision; then each new one as it becomes durable. The first message is the lease.
+        /// Serves a workspace over one connection, as long as it is open. The agent sends Hello first, then one Answer for each
+        /// Question. The server sends Lease first; then the workspace's events in order of their revision, each once, none missing,
+        /// beginning after the position that Hello names, and each new one as it becomes durable; and Questions, in any order.
         ///
-        /// One agent serves a workspace at a time. The lease is held by a secret that only its holder was sent: a call that
+        /// One agent serves a workspace at a time. The lease is held by a secret that only its holder was sent: a call whose Hello
         /// carries it takes the lease over at once, and the older stream ends with ABORTED (LEASE_LOST.SUPERSEDED); any other
         /// call is refused while the older stream is open, whatever agent_id it names.
         ///
         /// A receiver that falls too far behind is sent RESOURCE_EXHAUSTED (RESOURCE_EXHAUSTED.SLOW_CONSUMER) and resumes where it was.
+        /// An agent that closes its side of the stream ends the connection, with status OK.
+        /// When the connection ends, every question that is open has failed; the agent drops what it has not answered.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: the first message is not Hello, a second Hello came, a message has no member that the server
+        ///   knows, an id is not one, or a field of Hello is not as described there.
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.UNKNOWN_QUESTION): an Answer names a question that was never asked on this
+        ///   connection, or was answered before.
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.FUTURE_REVISION): after_revision does not exist yet.
+        /// - DEADLINE_EXCEEDED: Hello did not come in time; by default 10 seconds without a byte of it, and 30 seconds in all.
         /// - FAILED_PRECONDITION (LEASE_LOST.LEASE_HELD): the workspace is served, and lease_secret is not the holder's; the
         ///   message names since when. Call again later.
         /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that cursor names: its data directory
         ///   was replaced or restored. Call again without cursor, with after_revision 0; batches that ended before come again.
         /// - RESOURCE_EXHAUSTED: too many streams are open; call again later.
-        /// - OUT_OF_RANGE (COMPACTED): not by this version of the server, which keeps all events: events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has
-        ///   the first that is. Call again with a revision of at least oldest - 1.
-        /// - INVALID_ARGUMENT (INVALID_REQUEST.FUTURE_REVISION): after_revision does not exist yet.
-        /// - INVALID_ARGUMENT: an id is not one.
+        /// - OUT_OF_RANGE (COMPACTED): events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has the
+        ///   first that is. Call again with a revision of at least oldest - 1. Not by this version of the server, which keeps all.
         /// - UNAVAILABLE: the server is shutting down; call again.
-        pub async fn watch_batches(
+        pub async fn serve(
             &mut self,
-            request: impl tonic::IntoRequest<super::WatchBatchesRequest>,
+            request: impl tonic::IntoStreamingRequest<Message = super::ServeRequest>,
         ) -> std::result::Result<
-            tonic::Response<tonic::codec::Streaming<super::WatchBatchesResponse>>,
+            tonic::Response<tonic::codec::Streaming<super::ServeResponse>>,
             tonic::Status,
         > {
             self.inner
@@ -3242,12 +3206,12 @@ pub mod agent_service_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/aptix.v1.AgentService/WatchBatches",
+                "/aptix.v1.AgentService/Serve",
             );
-            let mut req = request.into_request();
+            let mut req = request.into_streaming_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("aptix.v1.AgentService", "WatchBatches"));
-            self.inner.server_streaming(req, path, codec).await
+                .insert(GrpcMethod::new("aptix.v1.AgentService", "Serve"));
+            self.inner.streaming(req, path, codec).await
         }
         /// Reports what became of a batch. The answer is sent once the report is durable; from then on the files it names are
         /// the workspace's cloud files: a deleted file is none any more, and a renamed one has its new path alone. Before it
@@ -3302,39 +3266,43 @@ pub mod agent_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with AgentServiceServer.
     #[async_trait]
     pub trait AgentService: std::marker::Send + std::marker::Sync + 'static {
-        /// Server streaming response type for the WatchBatches method.
-        type WatchBatchesStream: tonic::codegen::tokio_stream::Stream<
-                Item = std::result::Result<super::WatchBatchesResponse, tonic::Status>,
+        /// Server streaming response type for the Serve method.
+        type ServeStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ServeResponse, tonic::Status>,
             >
             + std::marker::Send
             + 'static;
-        /// Takes the workspace's lease and streams its events in order of their revision, each once, none missing, beginning
-        /// after after_revision; then each new one as it becomes durable. The first message is the lease.
+        /// Serves a workspace over one connection, as long as it is open. The agent sends Hello first, then one Answer for each
+        /// Question. The server sends Lease first; then the workspace's events in order of their revision, each once, none missing,
+        /// beginning after the position that Hello names, and each new one as it becomes durable; and Questions, in any order.
         ///
-        /// One agent serves a workspace at a time. The lease is held by a secret that only its holder was sent: a call that
+        /// One agent serves a workspace at a time. The lease is held by a secret that only its holder was sent: a call whose Hello
         /// carries it takes the lease over at once, and the older stream ends with ABORTED (LEASE_LOST.SUPERSEDED); any other
         /// call is refused while the older stream is open, whatever agent_id it names.
         ///
         /// A receiver that falls too far behind is sent RESOURCE_EXHAUSTED (RESOURCE_EXHAUSTED.SLOW_CONSUMER) and resumes where it was.
+        /// An agent that closes its side of the stream ends the connection, with status OK.
+        /// When the connection ends, every question that is open has failed; the agent drops what it has not answered.
         ///
         /// Errors:
+        /// - INVALID_ARGUMENT: the first message is not Hello, a second Hello came, a message has no member that the server
+        ///   knows, an id is not one, or a field of Hello is not as described there.
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.UNKNOWN_QUESTION): an Answer names a question that was never asked on this
+        ///   connection, or was answered before.
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.FUTURE_REVISION): after_revision does not exist yet.
+        /// - DEADLINE_EXCEEDED: Hello did not come in time; by default 10 seconds without a byte of it, and 30 seconds in all.
         /// - FAILED_PRECONDITION (LEASE_LOST.LEASE_HELD): the workspace is served, and lease_secret is not the holder's; the
         ///   message names since when. Call again later.
         /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that cursor names: its data directory
         ///   was replaced or restored. Call again without cursor, with after_revision 0; batches that ended before come again.
         /// - RESOURCE_EXHAUSTED: too many streams are open; call again later.
-        /// - OUT_OF_RANGE (COMPACTED): not by this version of the server, which keeps all events: events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has
-        ///   the first that is. Call again with a revision of at least oldest - 1.
-        /// - INVALID_ARGUMENT (INVALID_REQUEST.FUTURE_REVISION): after_revision does not exist yet.
-        /// - INVALID_ARGUMENT: an id is not one.
+        /// - OUT_OF_RANGE (COMPACTED): events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has the
+        ///   first that is. Call again with a revision of at least oldest - 1. Not by this version of the server, which keeps all.
         /// - UNAVAILABLE: the server is shutting down; call again.
-        async fn watch_batches(
+        async fn serve(
             &self,
-            request: tonic::Request<super::WatchBatchesRequest>,
-        ) -> std::result::Result<
-            tonic::Response<Self::WatchBatchesStream>,
-            tonic::Status,
-        >;
+            request: tonic::Request<tonic::Streaming<super::ServeRequest>>,
+        ) -> std::result::Result<tonic::Response<Self::ServeStream>, tonic::Status>;
         /// Reports what became of a batch. The answer is sent once the report is durable; from then on the files it names are
         /// the workspace's cloud files: a deleted file is none any more, and a renamed one has its new path alone. Before it
         /// reports APPLIED, an agent uploads the new content of every file that changed (see FileService).
@@ -3357,7 +3325,7 @@ pub mod agent_service_server {
             tonic::Status,
         >;
     }
-    /// Delivers a workspace's batches to the one agent that serves it.
+    /// Connects a workspace to the one agent that serves it.
     ///
     /// Errors carry the details that BatchService describes.
     #[derive(Debug)]
@@ -3436,26 +3404,28 @@ pub mod agent_service_server {
         }
         fn call(&mut self, req: http::Request<B>) -> Self::Future {
             match req.uri().path() {
-                "/aptix.v1.AgentService/WatchBatches" => {
+                "/aptix.v1.AgentService/Serve" => {
                     #[allow(non_camel_case_types)]
-                    struct WatchBatchesSvc<T: AgentService>(pub Arc<T>);
+                    struct ServeSvc<T: AgentService>(pub Arc<T>);
                     impl<
                         T: AgentService,
-                    > tonic::server::ServerStreamingService<super::WatchBatchesRequest>
-                    for WatchBatchesSvc<T> {
-                        type Response = super::WatchBatchesResponse;
-                        type ResponseStream = T::WatchBatchesStream;
+                    > tonic::server::StreamingService<super::ServeRequest>
+                    for ServeSvc<T> {
+                        type Response = super::ServeResponse;
+                        type ResponseStream = T::ServeStream;
                         type Future = BoxFuture<
                             tonic::Response<Self::ResponseStream>,
                             tonic::Status,
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::WatchBatchesRequest>,
+                            request: tonic::Request<
+                                tonic::Streaming<super::ServeRequest>,
+                            >,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as AgentService>::watch_batches(&inner, request).await
+                                <T as AgentService>::serve(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -3466,7 +3436,7 @@ pub mod agent_service_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = WatchBatchesSvc(inner);
+                        let method = ServeSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -3477,7 +3447,7 @@ pub mod agent_service_server {
                                 max_decoding_message_size,
                                 max_encoding_message_size,
                             );
-                        let res = grpc.server_streaming(method, req).await;
+                        let res = grpc.streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -1,0 +1,62 @@
+//! What a server asks of an agent, and what it answers: carried as protobuf, and known to those in between by kind and size.
+
+use prost::Message as _;
+
+use super::v1;
+use crate::failure::Failure;
+use crate::presence::QuestionKind;
+
+/// What is asked.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Ask(pub v1::question::Ask);
+
+/// What is answered.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answer(pub v1::answer::Answer);
+
+impl Ask {
+    /// Its kind, which the agent must have named among its features.
+    #[must_use]
+    pub const fn kind(&self) -> QuestionKind {
+        match &self.0 {
+            v1::question::Ask::ReadFiles(_) => QuestionKind::Read,
+            v1::question::Ask::StatFiles(_) => QuestionKind::Stat,
+            v1::question::Ask::ListFiles(_) => QuestionKind::List,
+            v1::question::Ask::SearchFiles(_) => QuestionKind::Search,
+            v1::question::Ask::Preview(_) => QuestionKind::Preview,
+        }
+    }
+
+    /// Bytes that it takes in a message, at most ten fewer than the whole message has.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match &self.0 {
+            v1::question::Ask::ReadFiles(ask) => ask.encoded_len(),
+            v1::question::Ask::StatFiles(ask) => ask.encoded_len(),
+            v1::question::Ask::ListFiles(ask) => ask.encoded_len(),
+            v1::question::Ask::SearchFiles(ask) => ask.encoded_len(),
+            v1::question::Ask::Preview(edit) => edit.encoded_len(),
+        }
+    }
+}
+
+impl Answer {
+    /// Answers why there is no answer.
+    #[must_use]
+    pub fn failed(failure: Failure) -> Self {
+        Self(v1::answer::Answer::Failure(failure.into()))
+    }
+
+    /// The kind of question that it answers; absent for a failure, which answers any.
+    #[must_use]
+    pub const fn kind(&self) -> Option<QuestionKind> {
+        match &self.0 {
+            v1::answer::Answer::Failure(_) => None,
+            v1::answer::Answer::ReadFiles(_) => Some(QuestionKind::Read),
+            v1::answer::Answer::StatFiles(_) => Some(QuestionKind::Stat),
+            v1::answer::Answer::ListFiles(_) => Some(QuestionKind::List),
+            v1::answer::Answer::SearchFiles(_) => Some(QuestionKind::Search),
+            v1::answer::Answer::Preview(_) => Some(QuestionKind::Preview),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The two directions of `AgentService.Serve`: what an agent sends as domain values, and what it is sent as messages.
+
+use std::time::Duration;
+
+use aptix_model::cursor::Cursor;
+use aptix_model::failure::Failure;
+use aptix_model::id::Revision;
+use aptix_model::presence::Presence;
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::wire::question::Answer;
+use aptix_model::wire::v1::serve_request::Message as Sent;
+use aptix_model::wire::v1::serve_response::Message;
+use aptix_model::wire::{self, event_message, fit, v1};
+use tokio_stream::{Stream, StreamExt};
+use tonic::{Code, Status, Streaming};
+use tonic_types::StatusExt;
+
+use super::batch::missing;
+use super::event;
+use super::status::status;
+use crate::dispatcher::feed::{Answered, Delivery, Hello};
+use crate::dispatcher::lease::secret_digest;
+use crate::dispatcher::refusal::Refusal;
+use crate::dispatcher::stream::Start;
+
+/// Questions that an agent is asked at most before it has answered the first of them.
+const QUESTIONS: u32 = 64;
+
+/// Waits for the first message.
+pub(super) async fn hello(requests: &mut Streaming<v1::ServeRequest>) -> Result<Hello, Status> {
+    let first = match requests.message().await {
+        Ok(first) => first.and_then(|first| first.message),
+        // Admission has refused the message.
+        Err(refused) if refused.get_error_details().error_info().is_some() => return Err(refused),
+        Err(broken) => return Err(status(cut_short(&broken))),
+    };
+    match first {
+        Some(Sent::Hello(hello)) => read(hello).map_err(status),
+        Some(Sent::Answer(_)) => Err(status(out_of_place("answer", "the first message is an Answer, expected Hello"))),
+        None => Err(status(missing("hello", "who serves, as the first message"))),
+    }
+}
+
+fn read(hello: v1::Hello) -> Result<Hello, Refusal> {
+    let workspace = wire::id("hello.workspaceId", &hello.workspace_id)?;
+    let agent = wire::id("hello.agentId", &hello.agent_id)?;
+    let from = match hello.cursor.clone() {
+        Some(cursor) => Start::Cursor(Cursor::try_from(cursor)?),
+        None => Start::Revision(Revision(hello.after_revision)),
+    };
+    let held = secret_digest(&hello.lease_secret);
+    Ok(Hello { workspace, agent, from, held, presence: Presence::try_from(hello)? })
+}
+
+/// What follows the first message.
+pub(super) fn answers(
+    requests: Streaming<v1::ServeRequest>,
+) -> impl Stream<Item = Result<Answered, Refusal>> + Send + Unpin {
+    requests.map(|request| match request.map_err(|broken| cut_short(&broken))?.message {
+        Some(Sent::Answer(v1::Answer { question_id, answer: Some(answer) })) => {
+            Ok(Answered(question_id, Answer(answer)))
+        }
+        Some(Sent::Answer(_)) => Err(missing("answer.answer", "a member that this version knows").into()),
+        Some(Sent::Hello(_)) => Err(out_of_place("hello", "a second Hello came, expected one for a connection").into()),
+        None => Err(missing("message", "hello or answer: the agent's version may be newer than the server's").into()),
+    })
+}
+
+fn out_of_place(field: &str, message: &str) -> Failure {
+    Failure::new(Reason::InvalidRequest, message)
+        .detail(Detail::UnexpectedField)
+        .field(field)
+        .hint("send Hello first and once, then one Answer for each Question")
+}
+
+/// Why no message comes: what came is none, or is cut short.
+fn cut_short(broken: &Status) -> Refusal {
+    let message = format!("a message of the agent cannot be read: {}", broken.message());
+    let reason = if broken.code() == Code::OutOfRange { Reason::TooLarge } else { Reason::InvalidRequest };
+    Failure::new(reason, message).hint("connect again").into()
+}
+
+/// An item of a feed as a message.
+pub(super) fn message(delivery: Delivery, heartbeat: Duration) -> v1::ServeResponse {
+    let message = match delivery {
+        Delivery::Lease(epoch, secret) => Message::Lease(v1::Lease {
+            epoch,
+            heartbeat_interval: prost_types::Duration::try_from(heartbeat).ok(),
+            secret: secret.bytes().to_vec().into(),
+            server_version: env!("CARGO_PKG_VERSION").to_owned(),
+            features: Vec::new(),
+            max_questions: QUESTIONS,
+        }),
+        Delivery::Event(event) => Message::Event(event::message(event, |batch| fit::event(event_message(batch)))),
+        Delivery::Heartbeat(revision) => Message::Heartbeat(v1::Heartbeat { revision: revision.0 }),
+    };
+    v1::ServeResponse { message: Some(message) }
+}
