@@ -29,6 +29,7 @@ use std::sync::{Arc, OnceLock};
 
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::BatchId;
+use aptix_model::id_block;
 use aptix_model::reason::Reason;
 use clap::{CommandFactory, Parser};
 use uuid::Uuid;
@@ -99,11 +100,11 @@ fn run(cli: Cli, form: Form) -> anyhow::Result<Exit> {
 async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> anyhow::Result<Exit> {
     let Cli { home_dirs: homes, command, .. } = cli;
     match command {
-        Command::Apply(args) => interruptible(form, move || apply::run(&args, &homes, BatchId(mint()))).await,
+        Command::Apply(args) => interruptible(form, move || apply::run(&args, &homes, mint_batch())).await,
         Command::Convert(args) => interruptible(form, move || convert::run(&args, &homes)).await,
         Command::Undo(args) => {
             let answered = Arc::clone(answered);
-            interruptible(form, move || undo::run(&args, &homes, BatchId(mint()), &answered)).await
+            interruptible(form, move || undo::run(&args, &homes, mint_batch(), &answered)).await
         }
         Command::Log(args) => interruptible(form, move || log::run(&args, &homes)).await,
         Command::Agent(args) => agent::run(args, &homes, format!("agent-{}", mint()).parse()).await,
@@ -125,6 +126,12 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
 #[expect(clippy::disallowed_methods, reason = "the edge of the program mints ids")]
 fn mint() -> Uuid {
     Uuid::new_v4()
+}
+
+/// A new id for a batch, as a server would give it.
+#[expect(clippy::disallowed_methods, reason = "the edge of the program mints ids")]
+fn mint_batch() -> BatchId {
+    id_block::batch_id(Uuid::now_v7())
 }
 
 /// Runs work that blocks until it ends or the user presses Ctrl-C.

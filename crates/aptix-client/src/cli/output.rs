@@ -9,8 +9,9 @@ use aptix_model::reason::Reason;
 use aptix_model::report::Warning;
 use serde::Serialize;
 
-use crate::present::answer::{BatchView, answer};
-use crate::present::text::{batch_text, failure_text};
+use crate::present::answer::answer;
+use crate::present::text::{batch_text, failure_text, head};
+use crate::present::view::BatchView;
 
 use super::exit::{Exit, Refused};
 use super::progress;
@@ -23,7 +24,8 @@ pub(super) struct Form {
     pub(super) json: bool,
 }
 
-/// Prints what became of a batch: the JSON object; or the diff and one line a file to stdout, and what is wrong to stderr.
+/// Prints what became of a batch: the JSON object; or the diff and one line a file to stdout, and to stderr why the command was
+/// refused.
 pub(super) fn show(form: Form, view: &BatchView<'_>) -> Exit {
     progress::end();
     if form.json {
@@ -31,12 +33,18 @@ pub(super) fn show(form: Form, view: &BatchView<'_>) -> Exit {
     }
     view.all_warnings().for_each(warn);
     let printed = print(&batch_text(view));
-    match view.outcome {
-        Ok(_) => printed,
-        Err(refusal) => {
-            refusal.failures.iter().for_each(|failure| say(failure_text(failure).trim_end()));
-            Exit::Refused
-        }
+    if view.outcome.is_ok() || view.is_record {
+        return printed;
+    }
+    view.failures().iter().for_each(|failure| say(failure_text(failure).trim_end()));
+    Exit::Refused
+}
+
+/// Prints what a batch is known as, for people.
+pub(super) fn print_head(form: Form, view: &BatchView<'_>) {
+    if !form.json {
+        progress::end();
+        print(&head(view));
     }
 }
 

@@ -1,9 +1,11 @@
 //! What the commands that talk to a server have in common: where it is, and how its refusals end them.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use aptix_model::batch::Batch;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
@@ -15,9 +17,9 @@ use tokio::time::Instant;
 use crate::apply::Refusal;
 use crate::connection::backoff::Backoff;
 use crate::connection::{CallError, Connection, ServerUrl};
-use crate::present::answer::{BatchView, Stored};
+use crate::present::view::{BatchView, Stored};
 
-use super::exit::{Exit, Refused};
+use super::exit::Exit;
 use super::output::{self, Form, interrupted, show};
 use super::progress::{self, Doing};
 use crate::apply::path_style::PathStyle;
@@ -66,13 +68,17 @@ pub(super) async fn run_sending(
             return Ok(Exit::Interrupted);
         }
     };
-    Ok(outcome.unwrap_or_else(|error| {
-        let exit = match error.reason() {
-            Some(Reason::Internal | Reason::ResourceExhausted) | None => Exit::Environment,
-            Some(_) => Exit::Refused,
-        };
-        output::show_refused(form, &Refused { exit, refusal: error.into_failures().into() })
-    }))
+    Ok(outcome.unwrap_or_else(|error| show_refused(form, &Batch::default(), error)))
+}
+
+/// Prints why a call about a batch that is not stored was refused.
+pub(super) fn show_refused(form: Form, batch: &Batch, error: CallError) -> Exit {
+    let exit = match error.reason() {
+        Some(Reason::Internal | Reason::ResourceExhausted) | None => Exit::Environment,
+        Some(_) => Exit::Refused,
+    };
+    show(form, &BatchView::new(batch, Err(&error.into_failures().into())));
+    exit
 }
 
 /// Prints a stored batch and what became of it, with the warnings about the document it was sent as.
@@ -92,8 +98,14 @@ pub(super) fn show_record(
     outcome: Result<Option<&Report>, &Refusal>,
     warnings: &[Warning],
 ) -> Exit {
-    let stored = Some(Stored { id: record.id, state: record.state, ids: &record.ids });
-    show(form, &BatchView { paths: paths_of(record), stored, warnings, ..BatchView::new(&record.batch, outcome) })
+    output::print_head(form, &view_of(record, outcome));
+    show(form, &BatchView { warnings, ..view_of(record, outcome) })
+}
+
+/// A stored batch and an outcome, as they are shown.
+pub(super) fn view_of<'a>(record: &'a BatchRecord, outcome: Result<Option<&'a Report>, &'a Refusal>) -> BatchView<'a> {
+    let stored = Some(Stored { id: record.id, state: record.state, ids: Cow::Borrowed(&record.ids) });
+    BatchView { paths: paths_of(record), stored, ..BatchView::new(&record.batch, outcome) }
 }
 
 /// A server does not know how many roots an agent has, but in how many a batch changed files.

@@ -43,7 +43,10 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
     };
     let sent = OnceCell::new();
     server::run_sending(form, &sent, async {
-        let stored = submit(&args.server, &request, document.batch).await?;
+        let stored = match submit(&args.server, &request, document.batch.clone()).await {
+            Ok(stored) => stored,
+            Err(error) => return Ok(server::show_refused(form, &document.batch, error)),
+        };
         let stored = sent.get_or_init(|| stored);
         let record = if args.wait {
             match server::wait_for_end(&args.server, stored.id).await {

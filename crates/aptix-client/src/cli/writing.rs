@@ -16,7 +16,7 @@ use crate::person::{Answer, Person, allow_always};
 use crate::policy::Policy;
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
-use crate::present::answer::{BatchView, Stored};
+use crate::present::view::{BatchView, Stored};
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
@@ -50,6 +50,8 @@ pub(super) struct Writing<'a> {
     state_home: PathBuf,
     policies: PolicyFiles,
     pub(super) mode: Mode<'static>,
+    /// The name of the root, if it is the only one.
+    root: Option<String>,
     /// About the workspace and the document.
     pub(super) warnings: Vec<Warning>,
 }
@@ -67,6 +69,7 @@ impl<'a> Writing<'a> {
             state_home: homes.state_home()?,
             policies: PolicyFiles::new(&homes.config_home()?, Caller::Shell),
             mode: if args.dry_run { Mode::DryRun } else { Mode::CommitNamed { batch } },
+            root: None,
             warnings: Vec::new(),
         })
     }
@@ -76,6 +79,10 @@ impl<'a> Writing<'a> {
         progress::begin(Doing::Opening);
         let open = if self.args.dry_run { Workspace::open_to_look } else { Workspace::open };
         let workspace = open(self.roots, &self.state_home, Box::new(SystemDisk))?;
+        self.root = match workspace.roots() {
+            [root] => Some(root.name().to_owned()),
+            _ => None,
+        };
         match workspace.unnamed_displaced_writes() {
             Ok(writes) => self.warnings.extend(writes.iter().map(|write| write.warning(&workspace))),
             Err(error) => tracing::warn!(%error, "displaced writes cannot be listed"),
@@ -125,7 +132,8 @@ impl<'a> Writing<'a> {
         let view = BatchView {
             dry_run: self.args.dry_run,
             paths: self.paths(),
-            stored: outcome.ok().and_then(|report| Stored::here(self.mode, report)),
+            root: self.root.as_deref(),
+            stored: Stored::here(self.mode, batch, outcome.is_ok()),
             warnings: &self.warnings,
             ..BatchView::new(batch, outcome.map(Some).map_err(|refused| &refused.refusal))
         };

@@ -37,8 +37,14 @@ pub struct ChangeView {
     pub patch: FilePatch,
     /// Its ids.
     pub ids: FileIds,
-    /// What became of the file, once the batch was applied.
+    /// What became of the file, once the batch was applied; asked for by a change's id, with the report of that change alone.
     pub report: Option<FileReport>,
+    /// Why the batch was refused, as far as that is about this file patch, or this change.
+    pub failures: Vec<Failure>,
+    /// The lines of the batch's diff about it.
+    pub diff: String,
+    /// Position of the file patch in its batch, from 0.
+    pub file_index: usize,
     /// Position of the change in its file patch, from 0, if a change was asked for.
     pub change_index: Option<usize>,
 }
@@ -90,6 +96,9 @@ impl Connection {
             patch,
             ids,
             report: response.file_report.map(FileReport::try_from).transpose()?,
+            failures: response.failures.into_iter().map(Failure::from).collect(),
+            diff: response.diff,
+            file_index: response.file_index as usize,
             change_index: response.change_index.map(|index| index as usize),
         })
     }

@@ -1,5 +1,7 @@
 //! The answers of tools: a JSON object for programs, texts for models, in the form of each tool.
 
+use std::borrow::Cow;
+
 use aptix_model::batch::Batch;
 use aptix_model::documents::Dialect;
 use aptix_model::failure::Failure;
@@ -15,7 +17,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::apply::Refusal;
-use crate::present::answer::{BatchView, ErrorAnswer, FileAnswer, Stored, answer, errors};
+use crate::present::answer::{ErrorAnswer, answer, errors};
+use crate::present::file_answer::FileAnswer;
+use crate::present::view::{BatchView, Stored};
 
 /// Bytes of diff that an answer may carry.
 pub(super) const DIFF_BYTES: usize = 256 << 10;
@@ -30,11 +34,11 @@ pub(super) struct ToolAnswer {
     pub(super) is_error: bool,
 }
 
-/// A batch that was applied.
-pub(super) struct Applied {
-    pub(super) ids: Vec<FileIds>,
+/// A batch that was to be applied.
+pub(super) struct Tried {
     pub(super) batch: BatchId,
-    pub(super) report: Report,
+    pub(super) ids: Vec<FileIds>,
+    pub(super) outcome: Result<Report, Refusal>,
 }
 
 /// The tool that takes a document of a dialect.
@@ -93,45 +97,39 @@ fn warning_object(warning: &Warning) -> Value {
 }
 
 /// The answer of a document's tool; `warnings` are those of the document.
-pub(super) fn of_document(
-    form: Form,
-    batch: &Batch,
-    warnings: &[Warning],
-    outcome: Result<&Applied, &Refusal>,
-) -> ToolAnswer {
+pub(super) fn of_document(form: Form, batch: &Batch, warnings: &[Warning], tried: &Tried) -> ToolAnswer {
     match form {
-        Form::InvokeResult => envelope(batch, warnings, outcome),
-        Form::Created => created(batch, outcome),
+        Form::InvokeResult => envelope(&tried_view(batch, tried), warnings),
+        Form::Created => created(batch, tried.outcome.as_ref()),
         Form::Batch | Form::Plain => {
-            let mut answer = of_batch(batch, outcome);
+            let mut answer = of_batch(batch, tried);
             answer.text.extend(warnings.iter().map(warning_line));
             answer
         }
     }
 }
 
-fn envelope(batch: &Batch, warnings: &[Warning], outcome: Result<&Applied, &Refusal>) -> ToolAnswer {
-    let shown = shown(batch, outcome);
-    let answer = answer(&shown, tool_for);
+fn envelope(view: &BatchView<'_>, warnings: &[Warning]) -> ToolAnswer {
+    let answer = answer(view, tool_for);
     let result = InvokeResult {
         successful: answer.success,
-        result: answer.batch_id.map(|batch_id| PatchResult {
+        result: answer.batch_id.filter(|_| answer.success).map(|batch_id| PatchResult {
             batch_id,
-            batch_key: batch.key.as_deref(),
-            batch_label: batch.label.as_deref(),
+            batch_key: answer.batch_key,
+            batch_label: answer.batch_label,
             files: answer.files,
-            diff: &answer.diff,
+            diff: answer.diff,
         }),
         errors: answer.errors,
         warnings: warnings.iter().map(warning_object).collect(),
     };
-    serialized(&result, outcome.is_err())
+    serialized(&result, !answer.success)
 }
 
-fn created(batch: &Batch, outcome: Result<&Applied, &Refusal>) -> ToolAnswer {
+fn created(batch: &Batch, outcome: Result<&Report, &Refusal>) -> ToolAnswer {
     let path = batch.files.first().map_or("", |file| file.target.as_str());
     let result = match outcome {
-        Ok(applied) => match applied.report.files.first() {
+        Ok(report) => match report.files.first() {
             Some(file) => Created::done(file),
             None => Created::refused(path, &[]),
         },
@@ -140,16 +138,17 @@ fn created(batch: &Batch, outcome: Result<&Applied, &Refusal>) -> ToolAnswer {
     serialized(&result, outcome.is_err())
 }
 
-fn shown<'a>(batch: &'a Batch, outcome: Result<&'a Applied, &'a Refusal>) -> BatchView<'a> {
+fn tried_view<'a>(batch: &'a Batch, tried: &'a Tried) -> BatchView<'a> {
+    let state = if tried.outcome.is_ok() { BatchState::Applied } else { BatchState::Failed };
     BatchView {
-        stored: outcome.ok().map(|done| Stored { id: done.batch, state: BatchState::Applied, ids: &done.ids }),
-        ..BatchView::new(batch, outcome.map(|done| Some(&done.report)))
+        stored: Some(Stored { id: tried.batch, state, ids: Cow::Borrowed(&tried.ids) }),
+        ..BatchView::new(batch, tried.outcome.as_ref().map(Some))
     }
 }
 
-pub(super) fn of_batch(batch: &Batch, outcome: Result<&Applied, &Refusal>) -> ToolAnswer {
-    let mut answer = serialized(&answer(&shown(batch, outcome), tool_for), outcome.is_err());
-    if outcome.is_ok_and(|done| done.report.diff_omitted) {
+pub(super) fn of_batch(batch: &Batch, tried: &Tried) -> ToolAnswer {
+    let mut answer = serialized(&answer(&tried_view(batch, tried), tool_for), tried.outcome.is_err());
+    if tried.outcome.as_ref().is_ok_and(|report| report.diff_omitted) {
         answer.text.push(format!("the diff has more than {DIFF_BYTES} bytes and is left out"));
     }
     answer
@@ -160,8 +159,8 @@ pub(super) fn of_plan(batch: &Batch, report: &Report, preview: &Preview, phase: 
     hunk_answer(&shown, preview, phase)
 }
 
-pub(super) fn of_applied(batch: &Batch, applied: &Applied, preview: &Preview, hunk: FilePatchId) -> ToolAnswer {
-    hunk_answer(&shown(batch, Ok(applied)), preview, Phase::Applied { hunk })
+pub(super) fn of_applied(batch: &Batch, applied: &Tried, preview: &Preview, hunk: FilePatchId) -> ToolAnswer {
+    hunk_answer(&tried_view(batch, applied), preview, Phase::Applied { hunk })
 }
 
 fn hunk_answer(shown: &BatchView<'_>, preview: &Preview, phase: Phase) -> ToolAnswer {
@@ -184,11 +183,15 @@ fn hunk_answer(shown: &BatchView<'_>, preview: &Preview, phase: Phase) -> ToolAn
 
 /// The answer of a call that changed nothing, in the form of its tool.
 pub(super) fn refused(form: Form, failures: &[Failure]) -> ToolAnswer {
+    let (batch, refusal) = (Batch::default(), Refusal::from(failures.to_vec()));
+    let view = BatchView::new(&batch, Err(&refusal));
     match form {
         Form::Plain => {
             serialized(&Refused { success: false, state: "FAILED", errors: errors(failures, tool_for) }, true)
         }
-        form => of_document(form, &Batch::default(), &[], Err(&failures.to_vec().into())),
+        Form::Batch => serialized(&answer(&view, tool_for), true),
+        Form::InvokeResult => envelope(&view, &[]),
+        Form::Created => created(&batch, Err(&refusal)),
     }
 }
 

@@ -8,9 +8,11 @@ use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::Dialect;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, Uuid};
-use aptix_model::record::{FileIds, UnixMillis};
+use aptix_model::id_block;
+use aptix_model::record::UnixMillis;
+use aptix_model::report::Report;
 
-use super::answer::{Applied, DIFF_BYTES};
+use super::answer::{DIFF_BYTES, Tried};
 use super::hunks::Hunks;
 use super::until::Until;
 use crate::apply::proposal::{Decision, Proposal};
@@ -71,16 +73,28 @@ impl Author {
         Member { name: &self.name, may_write: true }
     }
 
-    /// Applies a batch, unless `check` refuses the proposal.
+    /// Applies a batch under an id, unless `check` refuses the proposal.
     pub(super) fn apply(
         &self,
+        id: BatchId,
         dialect: Option<Dialect>,
         batch: &Batch,
         until: &Until,
         check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
-    ) -> Result<Applied, Refusal> {
-        let policy = self.policy().map_err(|failure| self.for_model(failure))?;
-        let (id, ids) = (BatchId(mint()), FileIds::mint(batch, mint));
+    ) -> Tried {
+        let outcome = self.attempt(id, batch, until, check);
+        let outcome = outcome.map_err(|refusal| self.for_model(in_words(refusal, dialect, batch)));
+        Tried { batch: id, ids: id_block::of(id, batch), outcome }
+    }
+
+    fn attempt(
+        &self,
+        id: BatchId,
+        batch: &Batch,
+        until: &Until,
+        check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
+    ) -> Result<Report, Refusal> {
+        let policy = self.policy()?;
         let options = ApplyOptions {
             policy: &policy,
             origin: &Origin { session_id: Some(self.name.clone()), ..Origin::default() },
@@ -96,10 +110,9 @@ impl Author {
                 return Decision::Refuse(vec![failure]);
             }
             if until.is_over() { Decision::Refuse(vec![until.failure()]) } else { Decision::Apply }
-        })
-        .map_err(|refusal| self.for_model(in_words(refusal, dialect, batch)))?;
+        })?;
         self.places().name_in_report(&mut report);
-        Ok(Applied { ids, batch: id, report })
+        Ok(report)
     }
 }
 
@@ -112,7 +125,8 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A new id for a batch.
 #[expect(clippy::disallowed_methods, reason = "the edge of the program mints ids")]
-pub(super) fn mint() -> Uuid {
-    Uuid::now_v7()
+pub(super) fn mint() -> BatchId {
+    id_block::batch_id(Uuid::now_v7())
 }

@@ -8,7 +8,7 @@ use aptix_model::tools::tool::{Call, Effect, Form, Tool};
 use serde::Serialize;
 
 use super::answer::{ToolAnswer, of_document, refused, serialized};
-use super::author::Author;
+use super::author::{Author, mint};
 use super::hunks::CallNumber;
 use super::search::Show;
 use super::until::Until;
@@ -36,8 +36,8 @@ pub(super) fn call(author: &Author, number: CallNumber, tool: &Tool, arguments: 
 fn carry_out(author: &Author, number: CallNumber, form: Form, call: Call, until: &Until) -> ToolAnswer {
     match call {
         Call::Document(document) => {
-            let outcome = author.apply(Some(document.dialect), &document.batch, until, &mut |_| Ok(()));
-            of_document(form, &document.batch, &document.warnings, outcome.as_ref())
+            let tried = author.apply(mint(), Some(document.dialect), &document.batch, until, &mut |_| Ok(()));
+            of_document(form, &document.batch, &document.warnings, &tried)
         }
         Call::Prepare { patch, existing } => prepared::prepare(author, number, patch, existing),
         Call::Apply { hunk } => prepared::apply(author, number, hunk, until),

@@ -4,6 +4,7 @@ use aptix_engine::preview::preview;
 use aptix_model::batch::{Batch, FileEdit, FilePatch};
 use aptix_model::failure::Failure;
 use aptix_model::id::FilePatchId;
+use aptix_model::id_block;
 use aptix_model::reason::Reason;
 use aptix_model::report::{Outcome, Report};
 use aptix_model::tools::preview::Phase;
@@ -18,7 +19,7 @@ use crate::apply::{Refusal, look as plan_only};
 /// Replaces a whole file, without a prepared edit.
 pub(super) fn overwrite(author: &Author, patch: FilePatch, until: &Until) -> ToolAnswer {
     let batch = Batch { files: vec![patch], ..Batch::default() };
-    of_batch(&batch, author.apply(None, &batch, until, &mut |_| Ok(())).as_ref())
+    of_batch(&batch, &author.apply(mint(), None, &batch, until, &mut |_| Ok(())))
 }
 
 /// Plans an edit and keeps the plan.
@@ -45,7 +46,9 @@ fn plan(
     let policy = author.policy()?;
     policy.may_write()?;
     let now = author.now();
-    let slot = author.hunks().place(existing, author.member(), edit.place.kind(), FilePatchId(mint()), now)?;
+    // The id that the file patch has in the batch that will apply it.
+    let id = id_block::of(mint(), &batch).first().map(|ids| ids.file).ok_or_else(nothing_planned)?;
+    let slot = author.hunks().place(existing, author.member(), edit.place.kind(), id, now)?;
     let (report, preview) = plan_only(&author.workspace, &batch, &policy, |plan| {
         let file = plan.files.first()?;
         let preview = preview(edit, file, DIFF_BYTES)?;
@@ -77,7 +80,7 @@ pub(super) fn apply(author: &Author, number: CallNumber, id: FilePatchId, until:
         Err(failure) => return refused(Form::Plain, std::slice::from_ref(failure)),
     };
     let mut seen = None;
-    let applied = author.apply(None, &plan.batch, until, &mut |proposal| {
+    let mut tried = author.apply(id_block::batch_id(id.0), None, &plan.batch, until, &mut |proposal| {
         let (file, edit) = proposal.plan.files.first().zip(plan.batch.files.first()).ok_or_else(nothing_planned)?;
         if Pinned::of(&file.report(&file.content())) != plan.pinned {
             return Err(changed_since(plan, id));
@@ -87,14 +90,13 @@ pub(super) fn apply(author: &Author, number: CallNumber, id: FilePatchId, until:
         }
         Ok(())
     });
-    match (applied, seen) {
-        (Ok(mut applied), Some(preview)) => {
-            // The plan's id is the file patch's.
-            applied.ids.iter_mut().for_each(|ids| ids.file = id);
+    tried.outcome = tried.outcome.map_err(|refusal| stale(refusal, plan, id));
+    match (&tried.outcome, seen) {
+        (Ok(_), Some(preview)) => {
             author.hunks().applied(id);
-            of_applied(&plan.batch, &applied, &preview, id)
+            of_applied(&plan.batch, &tried, &preview, id)
         }
-        (outcome, _) => of_batch(&plan.batch, outcome.map_err(|refusal| stale(refusal, plan, id)).as_ref()),
+        _ => of_batch(&plan.batch, &tried),
     }
 }
 

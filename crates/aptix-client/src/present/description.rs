@@ -14,40 +14,59 @@ use super::untrusted::Name;
 
 /// Shows a file patch: the lines it expects and the new lines, under the line numbers it states.
 pub(crate) fn described(patch: &FilePatch) -> Vec<u8> {
+    parts(patch).concat()
+}
+
+/// Shows a file patch in parts: what there is to say of the file, then each change, with what is said above it alone.
+pub(crate) fn parts(patch: &FilePatch) -> Vec<Vec<u8>> {
     let path = Name(patch.target.as_str());
-    let mut text = format!("--- {path}\n+++ {path}\n");
+    let mut head = format!("--- {path}\n+++ {path}\n");
     if let Target::Readings(readings) = &patch.target {
         let names: Vec<_> = readings.all().map(|name| Name(name).to_string()).collect();
-        let _ = writeln!(text, "the names of the diff mean one of these files: {}", names.join(", "));
+        let _ = writeln!(head, "the names of the diff mean one of these files: {}", names.join(", "));
     }
-    match &patch.edit {
-        FileEdit::CreateFile(create) => describe_content(&mut text, &create.content, "the whole file"),
+    let changes = match &patch.edit {
+        FileEdit::CreateFile(create) => {
+            describe_content(&mut head, &create.content, "the whole file");
+            Vec::new()
+        }
         FileEdit::WriteFile(write) => {
-            let head = match write.presence {
+            let what = match write.presence {
                 Presence::Absent => "a new file",
                 Presence::Present => "the whole file, in the place of the one that is there",
                 Presence::Either => "the whole file",
             };
-            describe_content(&mut text, &write.content, head);
+            describe_content(&mut head, &write.content, what);
+            Vec::new()
         }
-        FileEdit::DeleteFile => text.push_str("the file is deleted\n"),
-        FileEdit::LinePatch(lines) => lines.changes.iter().for_each(|change| describe(&mut text, &change.operation)),
-        FileEdit::SearchPatch(patch) => patch.changes.iter().for_each(|change| describe_search(&mut text, change)),
-        FileEdit::EditorCommands(edit) => edit.commands.iter().for_each(|command| describe_command(&mut text, command)),
-        FileEdit::Replacements(all) => all.steps.iter().for_each(|step| describe_replacement(&mut text, step)),
-        FileEdit::GitPatch(patch) => return [text.into_bytes(), git_described(patch)].concat(),
-        FileEdit::GitSeries(parts) => {
-            return parts.iter().fold(text.into_bytes(), |text, part| [text, git_described(part)].concat());
+        FileEdit::DeleteFile => {
+            head.push_str("the file is deleted\n");
+            Vec::new()
         }
-        FileEdit::AnchorEdit(edit) => describe_anchored(&mut text, edit),
+        FileEdit::LinePatch(lines) => each(&lines.changes, |text, change| describe(text, &change.operation)),
+        FileEdit::SearchPatch(patch) => each(&patch.changes, describe_search),
+        FileEdit::EditorCommands(edit) => each(&edit.commands, describe_command),
+        FileEdit::Replacements(all) => each(&all.steps, describe_replacement),
+        FileEdit::AnchorEdit(edit) => each(std::slice::from_ref(edit), describe_anchored),
+        FileEdit::GitPatch(patch) => git_described(patch, &mut head),
+        FileEdit::GitSeries(parts) => series_described(parts, &mut head),
         FileEdit::ContextPatch(patch) => {
             if let Some(to) = &patch.move_to {
-                let _ = writeln!(text, "the file is renamed to {}", Name(to));
+                let _ = writeln!(head, "the file is renamed to {}", Name(to));
             }
-            patch.chunks.iter().for_each(|chunk| describe_chunk(&mut text, chunk));
+            each(&patch.chunks, describe_chunk)
         }
-    }
-    text.into_bytes()
+    };
+    std::iter::once(head.into_bytes()).chain(changes).collect()
+}
+
+fn each<T>(changes: &[T], describe: fn(&mut String, &T)) -> Vec<Vec<u8>> {
+    let described = changes.iter().map(|change| {
+        let mut text = String::new();
+        describe(&mut text, change);
+        text.into_bytes()
+    });
+    described.collect()
 }
 
 /// Adds lines that are expected and lines that are new, under the line numbers where each side begins.
@@ -176,9 +195,8 @@ fn named(anchor: &Anchor) -> String {
     format!("{which} {how} {:?}", anchor.text)
 }
 
-/// The only edit whose lines need not be text.
-fn git_described(patch: &GitPatch) -> Vec<u8> {
-    let mut head = String::new();
+/// The hunks of the only edit whose lines need not be text; `head` gets what it says of the file.
+fn git_described(patch: &GitPatch, head: &mut String) -> Vec<Vec<u8>> {
     let _ = match &patch.kind {
         GitKind::Modify => Ok(()),
         GitKind::Create => writeln!(head, "a new file"),
@@ -189,19 +207,42 @@ fn git_described(patch: &GitPatch) -> Vec<u8> {
     if let Some(executable) = patch.executable {
         head.push_str(if executable { "it can be executed\n" } else { "it cannot be executed\n" });
     }
-    let mut text = head.into_bytes();
-    for hunk in &patch.hunks {
+    let hunks = patch.hunks.iter().map(|hunk| {
         let (old, new) = hunk.line_counts();
         let place = if hunk.is_unnumbered { " where these lines are" } else { "" };
-        text.extend(format!("@@ -{},{old} +{},{new} @@{place}\n", hunk.old_start, hunk.new_start).into_bytes());
+        let mut text = format!("@@ -{},{old} +{},{new} @@{place}\n", hunk.old_start, hunk.new_start).into_bytes();
         describe_lines(&mut text, &hunk.lines);
         if !hunk.surplus.is_empty() {
             let (old, new) = count_sides(&hunk.surplus);
             text.extend(format!("@@ -0,{old} +0,{new} @@ below them, if the file confirms it\n").into_bytes());
             describe_lines(&mut text, &hunk.surplus);
         }
+        text
+    });
+    hunks.collect()
+}
+
+/// The hunks of several diffs of a file; what each says of the file is above its first hunk.
+fn series_described(parts: &[GitPatch], head: &mut String) -> Vec<Vec<u8>> {
+    let mut changes: Vec<Vec<u8>> = Vec::new();
+    let mut above = std::mem::take(head);
+    for part in parts {
+        let mut hunks = git_described(part, &mut above).into_iter();
+        match (hunks.next(), changes.is_empty()) {
+            (None, _) => continue,
+            (Some(first), true) => {
+                head.push_str(&std::mem::take(&mut above));
+                changes.push(first);
+            }
+            (Some(first), false) => changes.push([std::mem::take(&mut above).into_bytes(), first].concat()),
+        }
+        changes.extend(hunks);
     }
-    text
+    match changes.last_mut() {
+        Some(last) => last.extend(above.into_bytes()),
+        None => head.push_str(&above),
+    }
+    changes
 }
 
 fn describe_lines(text: &mut Vec<u8>, lines: &[HunkLine]) {

@@ -4,6 +4,8 @@ pub mod answer;
 pub(crate) mod description;
 pub mod dialect_terms;
 pub(crate) mod diff;
+pub mod file_answer;
 pub mod log;
 pub mod text;
 pub(crate) mod untrusted;
+pub mod view;

@@ -1,43 +1,63 @@
 //! What became of a batch as text for people, in which nothing can hide, with the colours of a terminal.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use anstyle::AnsiColor;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::report::{FileStatus, Report};
 
-use super::answer::BatchView;
-use super::description::described;
+use super::description::{described, parts};
 use super::diff::{ShownLine, add_notes, show_diff};
+use super::file_answer::{named, status};
 use super::untrusted::Quoted;
+use super::view::{BatchView, Subject};
 use crate::apply::path_style::PathStyle;
 
-/// What there is to see of a batch: what it is known as, its diff, and a line for each file; what it asks for, while nothing
-/// has become of it. Neither its warnings nor why it was refused, which have lines of their own.
+/// What there is to see of a batch: its diff and a line for each file; what it asks for, while nothing has become of it. Of a
+/// record also what it is known as, and why it was refused, at the change that was. The warnings, and why a command was
+/// refused, have lines of their own.
 #[must_use]
 pub fn batch_text(view: &BatchView<'_>) -> String {
-    let mut text = String::new();
-    if let Some(stored) = view.stored.filter(|stored| !stored.ids.is_empty()) {
-        let _ = write!(text, "batch {} {}", stored.id, stored.state);
-        let _ = match &view.batch.label {
-            Some(label) => writeln!(text, " {}", Quoted(label)),
-            None => writeln!(text),
-        };
-    }
+    let mut text = if view.is_record { head(view) } else { String::new() };
     match view.outcome {
         Ok(Some(report)) => add_report(&mut text, report, view),
-        Ok(None) => show_diff(&mut text, &view.batch.files.iter().flat_map(described).collect::<Vec<_>>(), &[""; 0]),
+        Ok(None) => {
+            show_diff(&mut text, asked(view.subject).as_bytes(), &[""; 0]);
+            if !view.state().is_open() {
+                add_files(&mut text, view);
+            }
+        }
+        Err(_) if view.is_record => {
+            add_tried(&mut text, view);
+            add_files(&mut text, view);
+        }
         Err(_) => {}
     }
     text
 }
 
-fn add_report(text: &mut String, report: &Report, &BatchView { dry_run, paths, .. }: &BatchView<'_>) {
+/// What a batch is known as, its state and its label: a line, if it is kept anywhere.
+#[must_use]
+pub fn head(view: &BatchView<'_>) -> String {
+    let Some(stored) = &view.stored else { return String::new() };
+    let label = view.subject.label().map_or_else(String::new, |label| format!(" {}", Quoted(label)));
+    format!("batch {} {}{label}\n", stored.id, stored.state)
+}
+
+/// What a batch asks for, in the manner of a diff; nothing where its content is not known.
+pub(super) fn asked(subject: Subject<'_>) -> String {
+    let Subject::Batch(batch) = subject else { return String::new() };
+    String::from_utf8_lossy(&batch.files.iter().flat_map(described).collect::<Vec<_>>()).into_owned()
+}
+
+fn add_report(text: &mut String, report: &Report, view: &BatchView<'_>) {
+    let paths = view.paths;
     let changed =
         report.files.iter().filter(|file| file.status != FileStatus::Unchanged && paths == PathStyle::WithRoot);
     let names: Vec<_> = changed.map(|file| paths.name(&file.path, &file.doc_path)).collect();
     show_diff(text, report.diff.as_bytes(), &names);
-    let would = if dry_run { "would be " } else { "" };
+    let would = if view.dry_run { "would be " } else { "" };
     for file in &report.files {
         let _ = write!(text, "{would}{} {}", file.status.word(), Visible(&paths.name(&file.path, &file.doc_path)));
         if let Some(path) = &file.renamed_to {
@@ -46,6 +66,41 @@ fn add_report(text: &mut String, report: &Report, &BatchView { dry_run, paths, .
         text.push('\n');
         add_notes(text, file);
     }
+}
+
+/// A line for each file of a batch that changed none.
+fn add_files(text: &mut String, view: &BatchView<'_>) {
+    let failed = view.failed();
+    for (index, file) in view.subject.files().into_iter().enumerate() {
+        let Some(patch) = file.patch else { continue };
+        let word = status(view, &failed, index, Some(patch)).replace('_', " ");
+        let (path, doc_path) = named(view, &patch.target);
+        let name = view.paths.name(path, doc_path.as_deref().unwrap_or_default());
+        let _ = writeln!(text, "{word} {}", Visible(&name));
+    }
+}
+
+/// What a batch asked for, with each failure below the change that it names, or below the file, or at the end.
+fn add_tried(text: &mut String, view: &BatchView<'_>) {
+    let files = view.subject.files();
+    let place = |failure: &Failure| {
+        let index = view.file_of(failure).filter(|index| files.get(*index).is_some_and(|file| file.patch.is_some()))?;
+        let changes = files.get(index)?.change_count;
+        Some((index, view.change_of(failure).filter(|change| *change < changes)))
+    };
+    let mut by_place: HashMap<_, Vec<&Failure>> = HashMap::new();
+    view.failures().iter().for_each(|failure| by_place.entry(place(failure)).or_default().push(failure));
+    let mut add = |text: &mut String, place: Option<(usize, Option<usize>)>| {
+        let here = by_place.remove(&place).unwrap_or_default();
+        here.into_iter().for_each(|failure| text.push_str(&failure_text(failure)));
+    };
+    for (index, patch) in files.iter().enumerate().filter_map(|(index, file)| Some((index, file.patch?))) {
+        for (at, part) in parts(patch).iter().enumerate() {
+            show_diff(text, part, &[""; 0]);
+            add(text, Some((index, at.checked_sub(1))));
+        }
+    }
+    add(text, None);
 }
 
 /// Why a batch was refused: the message, the nearest lines of the file, the hint.

@@ -231,7 +231,7 @@ fn run(scenario: &Scenario, name: &str) {
     let exit: i32 = scenario.rest("exit", "0").parse().unwrap();
     assert_eq!(output.status.code(), Some(exit), "{shown}");
     assert_eq!(answer["success"], exit == 0, "{shown}");
-    assert_eq!(answer["files"].as_array().unwrap().is_empty(), exit != 0, "{shown}");
+    check_files(&answer, &shown);
     let warned: Vec<_> =
         answer["files"].as_array().unwrap().iter().flat_map(|file| file["warnings"].as_array().unwrap()).collect();
     let warnings: Vec<_> = scenario.all("warning").map(|part| part.rest.as_str()).collect();
@@ -256,6 +256,28 @@ fn run(scenario: &Scenario, name: &str) {
 
 fn words(error: &Value) -> String {
     format!("{} {}", error["code"].as_str().unwrap(), error["detail"].as_str().unwrap_or("-"))
+}
+
+/// Each file of a batch that was refused is listed as one that did not change, and a change that failed names its error; one
+/// that was applied names how it found its place. All ids are in the block of the batch's, whatever a document says of ids.
+fn check_files(answer: &Value, shown: &str) {
+    let (success, errors) = (answer["success"] == true, answer["errors"].as_array().unwrap());
+    let files = answer["files"].as_array().unwrap();
+    assert!(!success || !files.is_empty(), "{shown}");
+    let block = |id: &Value| id.as_str().map(|id| id[..31].to_owned());
+    for (index, file) in files.iter().enumerate() {
+        let status = file["status"].as_str().unwrap();
+        assert_eq!(matches!(status, "failed" | "not_applied"), !success, "{shown}");
+        assert_eq!(status == "failed", errors.iter().any(|error| error["fileIndex"] == index), "{shown}");
+        assert!(file["docPath"].is_string(), "{shown}");
+        assert_eq!(block(&file["filePatchId"]), block(&answer["batchId"]), "{shown}");
+        for (at, change) in file["changes"].as_array().unwrap().iter().enumerate() {
+            assert_eq!(change["tier"].is_string(), success, "{shown}");
+            assert_eq!(block(&change["changeId"]), block(&answer["batchId"]), "{shown}");
+            let named = |error: &Value| error["fileIndex"] == index && error["changeIndex"] == at;
+            assert_eq!(change["failure"], errors.iter().position(named).map_or(Value::Null, Value::from), "{shown}");
+        }
+    }
 }
 
 /// `CODE [DETAIL] [KEY=VALUE]...`
