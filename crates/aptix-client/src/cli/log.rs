@@ -16,6 +16,9 @@ pub(super) struct Args {
     /// A directory whose batches are listed; may be repeated
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
     pub(super) roots: Vec<RootSpec>,
+    /// List at most so many batches, the newest
+    #[arg(short = 'n', value_name = "N")]
+    most: Option<usize>,
     #[command(flatten)]
     form: Form,
 }
@@ -30,5 +33,5 @@ pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
 
 fn listed(args: &Args, state_home: &Path) -> Result<Log, Refused> {
     let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
-    Ok(log(&workspace)?)
+    Ok(log(&workspace, args.most)?)
 }

@@ -1,14 +1,16 @@
 //! The batches that were applied in a workspace, newest first, and which of them are undone: as a JSON object and as text.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use aptix_model::failure::{Failure, Visible};
 use serde::Serialize;
 
 use crate::undo::failure::history_failure;
+use crate::workspace::commit::displaced_writes::list::DisplacedWrite;
 use crate::workspace::keep::history::entries::{self, Entry};
 use crate::workspace::keep::history::find::Effects;
+use crate::workspace::keep::history::newest;
 use crate::workspace::roots::workspace::Workspace;
 
 /// The batches of a workspace, newest first, and the displaced writes; serialized, the object that `aptix log --json` prints.
@@ -57,14 +59,20 @@ struct FileRow {
     renamed_to: Option<String>,
 }
 
-/// Lists the batches that the history of a workspace keeps.
+/// Lists the batches that the history of a workspace keeps: all, or at most so many of the newest. Then it takes as long as
+/// there are batches listed, however many there are.
 ///
 /// # Errors
 /// When the history or the displaced writes cannot be read.
-pub fn log(workspace: &Workspace) -> Result<Log, Failure> {
-    let entries = entries::list(workspace).map_err(|error| history_failure(&error))?;
+pub fn log(workspace: &Workspace, most: Option<usize>) -> Result<Log, Failure> {
+    let entries = match most {
+        Some(most) => newest::newest(workspace, most),
+        None => entries::list(workspace),
+    };
+    let entries = entries.map_err(|error| history_failure(&error))?;
     let writes = workspace.displaced_writes().map_err(|error| error.failure())?;
-    let by_id: HashMap<_, _> = entries.iter().map(|entry| (entry.id.to_string(), entry)).collect();
+    let earlier = if most.is_some() { earlier(workspace, &entries, &writes) } else { Vec::new() };
+    let by_id: HashMap<_, _> = entries.iter().chain(&earlier).map(|entry| (entry.id.to_string(), entry)).collect();
     let name = |id: &str| by_id.get(id).map_or_else(|| id.to_owned(), |entry| entry.name());
     let effects = Effects::of(&entries);
     let batches = entries.iter().map(|entry| {
@@ -96,6 +104,21 @@ pub fn log(workspace: &Workspace) -> Result<Log, Failure> {
         kept_as: write.kept_as.display().to_string(),
     });
     Ok(Log { batches: batches.collect(), displaced_writes: displaced_writes.collect() })
+}
+
+/// The entries that those listed, and displaced writes, refer to and that are not listed.
+fn earlier(workspace: &Workspace, listed: &[Entry], writes: &[DisplacedWrite]) -> Vec<Entry> {
+    let written = writes.iter().filter_map(|write| write.entry.clone());
+    let undone = |entries: &[Entry]| entries.iter().filter_map(|entry| entry.undoes.clone()).collect::<Vec<_>>();
+    let mut known: HashSet<_> = listed.iter().map(|entry| entry.id.to_string()).collect();
+    let mut find = |ids: Vec<String>| -> Vec<Entry> {
+        ids.into_iter().filter(|id| known.insert(id.clone())).filter_map(|id| newest::named(workspace, &id)).collect()
+    };
+    let mut earlier = find(undone(listed).into_iter().chain(written).collect());
+    // A redo names the batch that its undo had taken back.
+    let of_undos = find(undone(&earlier));
+    earlier.extend(of_undos);
+    earlier
 }
 
 impl Log {

@@ -84,7 +84,7 @@ pub fn commit(
         notices: Vec::new(),
     };
     let mut notices = Staged::stage(attempt)?.record()?.publish()?.finish(&Keeping);
-    prune::bound(workspace, history.as_ref().map_or(0, |history| history.bytes.len() as u64), retention);
+    prune::bound(workspace, retention);
     notices.extend(history.filter(|history| !history.is_whole).map(|_| Notice::NotUndoable));
     Ok(notices)
 }

@@ -18,6 +18,7 @@ mod faults;
 mod faulty_disk;
 mod guarded;
 mod history;
+mod history_index;
 mod hostile_records;
 mod large;
 mod mcp;

@@ -133,7 +133,7 @@ fn open(place: &Path, roots: &[&str], fault: Fault) -> Workspace {
 #[test]
 fn a_batch_over_two_roots_is_whole_whichever_root_is_opened_next() {
     let mut ends = [0, 0];
-    for last in 0..60 {
+    for last in 0..70 {
         for next in [&["one"][..], &["two"], &["two", "one"]] {
             let place = tempfile::tempdir().unwrap();
             let batch = two_roots(place.path());
@@ -155,7 +155,7 @@ fn a_batch_over_two_roots_is_whole_whichever_root_is_opened_next() {
 #[test]
 fn what_a_lost_batch_staged_in_two_roots_is_cleared_away_by_whoever_opens_each() {
     let mut found = 0;
-    for last in 0..60 {
+    for last in 0..70 {
         for next in [&["one"][..], &["two"], &["two", "one"]] {
             let place = tempfile::tempdir().unwrap();
             let batch = two_roots(place.path());

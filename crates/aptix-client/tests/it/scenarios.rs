@@ -443,13 +443,15 @@ pub(crate) fn assert_no_debris(place: &Path, name: &str) {
             // So is what it would take to undo it.
             let is_past = file.parent().is_some_and(|dir| dir.ends_with("history"))
                 && file.extension().is_none_or(|ending| ending == "late");
+            // So is what is derived from it.
+            let is_index = path.ends_with("index/history-1");
             // So is the clock by which they age.
             let is_age = path.ends_with("age/clock");
             // So is what a batch has displaced, for a day.
             let is_displaced = file.parent().is_some_and(|dir| dir.ends_with("displaced"))
                 && !path.ends_with("/next")
                 && !path.ends_with(".part");
-            let is_known = is_displaced || is_lock || is_done || is_past || is_clipboard || is_age;
+            let is_known = is_displaced || is_lock || is_done || is_past || is_index || is_clipboard || is_age;
             !is_known && !matches!(entry, Entry::Dir { .. })
         })
         .collect();

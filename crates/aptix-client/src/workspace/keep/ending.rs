@@ -7,6 +7,7 @@ use crate::workspace::commit::history_draft;
 use crate::workspace::commit::journal::{Journal, JournalError};
 use crate::workspace::commit::record::{Record, Stage};
 use crate::workspace::commit::record_file::RecordError;
+use crate::workspace::keep::history::draft;
 use crate::workspace::keep::{clipboards, outbox};
 use crate::workspace::roots::state::StateDir;
 use crate::workspace::roots::workspace::Workspace;
@@ -26,7 +27,8 @@ impl Ending for Keeping {
         if let Some(taken) = &record.clipboards {
             clipboards::put(disk, state, taken)?;
         }
-        history_draft::keep(disk, state, record).map_err(journal.failed_beside("keep a history beside"))?;
+        let kept = history_draft::keep(disk, state, record).and_then(|()| draft::add(workspace, state, record));
+        kept.map_err(journal.failed_beside("keep a history beside"))?;
         // What depends on the receipt, which is read from disk again, comes last.
         if let Some(batch) = &record.batch
             && let Some(receipt) = journal.receipt(stage)?

@@ -2,12 +2,15 @@
 //!
 //! An entry is a draft until its batch is carried out. Entries are in the order of their names, whatever the clock shows, are
 //! kept for some time and up to some size, and the oldest are removed first. A power cut may cost the newest ones, and never
-//! a file.
+//! a file. An index of them is derived from them ([`index`]).
 
 pub(crate) mod draft;
 pub mod entries;
 pub(crate) mod entry;
 pub mod find;
+mod index;
+mod index_lines;
+pub(crate) mod newest;
 pub mod past_file;
 pub(crate) mod pending;
 pub mod prune;

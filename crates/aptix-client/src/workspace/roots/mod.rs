@@ -2,6 +2,7 @@
 
 pub mod lock;
 pub(crate) mod own_file;
+pub(crate) mod own_lines;
 pub(crate) mod policy_file;
 pub mod root;
 pub mod state;

@@ -109,6 +109,8 @@ impl Part {
     pub(crate) const ENDED: Self = Self("ended");
     /// What was in files that batches changed.
     pub(crate) const HISTORY: Self = Self("history");
+    /// What is derived from other parts, so that they need not be listed.
+    pub(crate) const INDEX: Self = Self("index");
     /// The records of commits.
     pub(crate) const JOURNAL: Self = Self("journal");
     /// What the server is still owed.
@@ -140,6 +142,12 @@ impl StateDir {
     /// The state of another root, at a canonical path.
     pub(crate) fn of_other_root(&self, root: &Path) -> Option<Self> {
         self.path.parent().and_then(Path::parent).map(|state| Self::of_root(state, root))
+    }
+
+    /// The state directory of a name beside this one; `None` where a state has no such name.
+    pub(crate) fn named(&self, name: &str) -> Option<Self> {
+        name.parse::<Sha256Digest>().ok()?;
+        self.path.parent().map(|roots| Self { path: roots.join(name) })
     }
 
     /// Whether it is the state of the root at a canonical path.

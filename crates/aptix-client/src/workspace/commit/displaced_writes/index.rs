@@ -10,19 +10,19 @@ use super::displaced_file::DisplacedFile;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::fs::{beneath, errno};
 use crate::workspace::roots::own_file::{self, Temporary};
+use crate::workspace::roots::own_lines;
 use crate::workspace::roots::state::{Part, StateDir};
 
 /// The name of the index, with the version of its form.
 pub(super) const NAME: &str = "index-1";
-/// Digits of a line's checksum.
-const SUM: usize = 16;
 
 /// Adds files; a power cut may revert that.
 pub(super) fn append(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, files: &[&DisplacedFile]) -> Result<(), Errno> {
     let file = disk.open_own(dir.as_fd(), NAME)?;
     let end = u64::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or_default();
     // The line before may have been cut short.
-    let lines: Vec<u8> = std::iter::once(b'\n').chain(files.iter().flat_map(|file| encode(state, file))).collect();
+    let lines: Vec<u8> =
+        std::iter::once(b'\n').chain(files.iter().flat_map(|file| own_lines::encode(state, *file))).collect();
     disk::write_all_at(disk, file.as_fd(), &lines, end)
 }
 
@@ -35,7 +35,7 @@ pub(super) fn sync(disk: &dyn Disk, dir: &OwnedFd) -> Result<(), Errno> {
 
 /// Replaces the whole index; durable if it is needed to find a file again.
 pub(super) fn write(disk: &dyn Disk, state: &StateDir, dir: &OwnedFd, files: &[DisplacedFile]) -> Result<(), Errno> {
-    let bytes: Vec<u8> = files.iter().flat_map(|file| encode(state, file)).collect();
+    let bytes: Vec<u8> = files.iter().flat_map(|file| own_lines::encode(state, file)).collect();
     let tmp = state.open(Part::TMP).map_err(|error| error.errno())?;
     let mut new = Temporary::make(disk, tmp.as_fd())?;
     new.write(&bytes)?;
@@ -64,7 +64,7 @@ pub(super) fn read(state: &StateDir, dir: &OwnedFd) -> Result<Vec<DisplacedFile>
     let mut files: Vec<DisplacedFile> = Vec::new();
     let mut places = std::collections::HashMap::new();
     for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let Some(file) = decode(state, line) else {
+        let Some(file) = own_lines::decode::<DisplacedFile>(state, line) else {
             tracing::warn!("a line of the index of displaced files is damaged and left out");
             continue;
         };
@@ -77,27 +77,4 @@ pub(super) fn read(state: &StateDir, dir: &OwnedFd) -> Result<Vec<DisplacedFile>
         }
     }
     Ok(files)
-}
-
-fn encode(state: &StateDir, file: &DisplacedFile) -> Vec<u8> {
-    // Strings and numbers: there is nothing in it that JSON could refuse.
-    let json = serde_json::to_string(file).unwrap_or_default();
-    format!("{} {json}\n", sum(state, json.as_bytes())).into_bytes()
-}
-
-fn decode(state: &StateDir, line: &[u8]) -> Option<DisplacedFile> {
-    let (stated, json) = line.split_at_checked(SUM)?;
-    let json = json.strip_prefix(b" ")?;
-    if stated != sum(state, json).as_bytes() {
-        return None;
-    }
-    serde_json::from_slice(json).ok()
-}
-
-/// The checksum of a line. It fits in the index of one root alone.
-fn sum(state: &StateDir, json: &[u8]) -> String {
-    let mut sum =
-        aptix_engine::digest::sha256(&[state.name().to_string().as_bytes(), b"\n", json].concat()).to_string();
-    sum.truncate(SUM);
-    sum
 }

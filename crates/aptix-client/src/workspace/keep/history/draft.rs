@@ -1,22 +1,36 @@
-//! Drafts the entry of a batch that is about to be committed, under a name later than those of all entries.
+//! Drafts the entry of a batch that is about to be committed, under a name later than those of all entries; once the batch is
+//! carried out, adds it to the index.
 
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
 
-use super::entries::{EntryId, Reversal, ids};
+use super::entries::{EntryId, Reversal};
 use super::entry::{self, Head};
+use super::index::{self, Index};
+use super::index_lines::Indexed;
 use super::summary::Summary;
 use crate::workspace::commit::change::Change;
 use crate::workspace::commit::history_draft::HistoryDraft;
-use crate::workspace::fs::{disk, errno};
+use crate::workspace::commit::record::Record;
+use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::keep::age;
 use crate::workspace::roots::root::Root;
-use crate::workspace::roots::state::{Part, StateError};
+use crate::workspace::roots::state::{OwnError, Part, StateDir, StateError};
 use crate::workspace::roots::workspace::Workspace;
 
-/// Drafts the entry of a batch of this name and summary that takes back `undoes`: what is needed to undo its changes in at most `limit`
-/// bytes, else what the batch was. Touches nothing.
+/// The entry that was drafted last, and the index that it will be added to: while the commit lock is held no other process
+/// changes that.
+struct Drafted {
+    id: String,
+    /// Names of the states of the roots that it has files in.
+    roots: Vec<String>,
+    index: Option<Index>,
+}
+
+/// Drafts the entry of a batch of this name and summary that takes back `undoes`: what is needed to undo its changes in at most
+/// `limit` bytes, else what the batch was. Roots that it has files in learn where it will be kept. The caller holds the lock.
 pub(in crate::workspace) fn draft(
     workspace: &Workspace,
     changes: &[Change<'_>],
@@ -26,7 +40,7 @@ pub(in crate::workspace) fn draft(
 ) -> Result<HistoryDraft, StateError> {
     let now = workspace.disk().now();
     let time = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let id = next_id(workspace, now)?.to_string();
+    let id = prepare(workspace, changes, now)?.to_string();
     let head = Head {
         id: Some(id.clone()),
         batch,
@@ -42,52 +56,61 @@ pub(in crate::workspace) fn draft(
     Ok(HistoryDraft { id, bytes, is_whole })
 }
 
-/// The newest entry that is known, and what the directories looked like when it was.
-#[derive(Clone, PartialEq, Eq)]
-struct Newest {
-    id: Option<EntryId>,
-    /// When the history of each root was changed last.
-    changed: Vec<Option<(i64, u64)>>,
-}
-
-/// Takes what has come into the directories since the last draft for the workspace's own. The caller holds the lock.
-pub(super) fn confirm_newest(workspace: &Workspace) {
-    workspace.with_cache(|newest: &mut Option<Newest>| {
-        let confirmed = |known| changed(workspace).ok().map(|changed| Newest { changed, ..known });
-        *newest = newest.take().and_then(confirmed);
-    });
-}
-
-/// When the history of each root was changed last.
-fn changed(workspace: &Workspace) -> Result<Vec<Option<(i64, u64)>>, StateError> {
-    let look = |root: &Root| {
-        let stat = errno::optional(rustix::fs::stat(root.state().part(Part::HISTORY)));
-        let stat = stat.map_err(root.state().failed(Part::HISTORY, "read"))?;
-        Ok(stat.map(|stat| (stat.st_ctime, stat.st_ctime_nsec)))
-    };
-    workspace.roots().iter().map(look).collect()
-}
-
-/// A name later than those of all entries there are, even if the clock is behind. The directories are listed only if
-/// another process has changed them.
-fn next_id(workspace: &Workspace, now: SystemTime) -> Result<EntryId, StateError> {
-    let changed = changed(workspace)?;
-    let newest = match workspace.with_cache(Option::<Newest>::take) {
-        Some(known) if known.changed == changed => known.id,
-        known => newest_there_is(workspace)?.max(known.and_then(|known| known.id)),
-    };
+/// Chooses a name later than those of all entries there are, even if the clock is behind, and holds the index for it.
+fn prepare(workspace: &Workspace, changes: &[Change<'_>], now: SystemTime) -> Result<EntryId, StateError> {
+    let places = || changes.iter().flat_map(Change::places);
+    let has_files = |(at, root): (usize, &Root)| places().any(|place| place.root == at).then(|| root.state().clone());
+    let roots: Vec<StateDir> = workspace.roots().iter().enumerate().filter_map(has_files).collect();
+    let keeper = workspace.primary().state();
+    let (mut newest, mut kept) = (None, None);
+    for state in workspace.roots().iter().map(Root::state) {
+        let mut index = Index::current(workspace.disk(), state)?;
+        newest = newest.max(index.newest());
+        if state == keeper {
+            kept = Some(index);
+        } else if roots.contains(state) {
+            link(workspace.disk(), &mut index, keeper)?;
+        }
+    }
     let id = EntryId(disk::entry_name(now));
     let after = |newest: EntryId| EntryId(Uuid::from_u128(newest.0.as_u128().saturating_add(1)));
     let id = newest.map(after).map_or(id, |least| least.max(id));
-    workspace.with_cache(|newest| *newest = Some(Newest { id: Some(id), changed }));
+    let drafted = Drafted { id: id.to_string(), roots: index::names(roots.iter()), index: kept };
+    workspace.with_cache(|last: &mut Option<Drafted>| *last = Some(drafted));
     Ok(id)
 }
 
-fn newest_there_is(workspace: &Workspace) -> Result<Option<EntryId>, StateError> {
-    let mut newest = None;
-    for root in workspace.roots() {
-        let Some(dir) = root.state().find(Part::HISTORY)? else { continue };
-        newest = newest.max(ids(root.state(), &dir)?.first().copied());
+/// Notes for the history of a root that there are entries about this root with the keeper of another one. Where nobody has
+/// looked for such entries yet, they will be found then.
+fn link(disk: &dyn Disk, index: &mut Index, keeper: &StateDir) -> Result<(), StateError> {
+    let keeper = keeper.name().to_string();
+    match index.totals.elsewhere.clone() {
+        Some(mut elsewhere) if !elsewhere.contains(&keeper) => {
+            elsewhere.push(keeper);
+            let linked = index.link(disk, elsewhere);
+            linked.map_err(|error| index.state.failed(Part::INDEX, "write")(error.errno()))
+        }
+        _ => Ok(()),
     }
-    Ok(newest)
+}
+
+/// Adds the entry of a batch that is carried out to the index. What was drafted by a process that died is not known any more:
+/// then the indexes of its roots are made anew.
+pub(in crate::workspace::keep) fn add(
+    workspace: &Workspace,
+    state: &StateDir,
+    record: &Record,
+) -> Result<(), OwnError> {
+    let Some(id) = &record.history else { return Ok(()) };
+    let drafted = workspace.with_cache(Option::<Drafted>::take).filter(|drafted| drafted.id == *id);
+    if let Some(Drafted { roots, index: Some(mut index), .. }) = drafted
+        && index.state == *state
+        && let Ok(id) = id.parse()
+        && let Ok(Some(entry)) = Indexed::look(&index.dir, id, roots)
+        && index.add(workspace.disk(), entry).is_ok()
+    {
+        return Ok(());
+    }
+    let others = record.roots.iter().filter_map(|mark| state.of_other_root(Path::new(&mark.path)));
+    others.chain([state.clone()]).try_for_each(|state| index::forget(workspace.disk(), &state))
 }

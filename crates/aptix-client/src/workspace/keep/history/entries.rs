@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use aptix_model::record::UnixMillis;
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::entry::{self, Head, Lack};
@@ -24,8 +26,31 @@ pub(super) const LATE: &str = ".late";
 const HEAD_BYTES: u64 = 64 << 20;
 
 /// Names an entry. What came later has a greater name.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct EntryId(pub(super) Uuid);
+
+impl From<EntryId> for String {
+    fn from(id: EntryId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for EntryId {
+    type Error = uuid::Error;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl FromStr for EntryId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Uuid::try_parse(text).map(Self)
+    }
+}
 
 impl EntryId {
     /// When it was made, unless the clock was behind that of an entry before.
@@ -114,6 +139,11 @@ fn is_open(workspace: &Workspace, file: &PastFile) -> bool {
     workspace.roots().iter().any(|root| root.path() == file.root)
 }
 
+/// Whether an entry has files in a root of the workspace.
+pub(super) fn concerns(workspace: &Workspace, entry: &Entry) -> bool {
+    entry.files.iter().any(|file| is_open(workspace, file))
+}
+
 /// Why the history cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
@@ -131,7 +161,7 @@ pub enum HistoryError {
 /// The entries that there are, newest first.
 pub(super) fn ids(state: &StateDir, dir: &OwnedFd) -> Result<Vec<EntryId>, StateError> {
     let names = disk::names(dir.as_fd()).map_err(state.failed(Part::HISTORY, "read"))?;
-    let mut ids: Vec<_> = names.iter().filter_map(|name| Uuid::try_parse(name).ok()).map(EntryId).collect();
+    let mut ids: Vec<EntryId> = names.iter().filter_map(|name| name.parse().ok()).collect();
     ids.sort_unstable_by_key(|id| Reverse(*id));
     Ok(ids)
 }
@@ -170,12 +200,13 @@ pub(super) fn read(workspace: &Workspace) -> Result<Known, HistoryError> {
     for (_, path) in &damaged {
         tracing::warn!(entry = %path.display(), "an entry of the history is damaged; its batch cannot be undone");
     }
-    entries.retain(|entry| entry.files.iter().any(|file| is_open(workspace, file)));
+    entries.retain(|entry| concerns(workspace, entry));
     entries.sort_by_key(|entry| Reverse(entry.id));
     Ok(Known { entries, damaged })
 }
 
-fn read_in(state: &StateDir) -> Result<Known, HistoryError> {
+/// The entries that one history keeps, newest first.
+pub(super) fn read_in(state: &StateDir) -> Result<Known, HistoryError> {
     let mut known = Known::default();
     let Some(dir) = state.find(Part::HISTORY)? else { return Ok(known) };
     let failed = state.failed(Part::HISTORY, "read");

@@ -3,9 +3,8 @@
 
 use std::os::fd::AsFd;
 
-use uuid::Uuid;
-
 use super::entries::{EntryId, HistoryError, Reversal};
+use super::index;
 use crate::workspace::fs::disk;
 use crate::workspace::roots::own_file::{self, Found, Owner};
 use crate::workspace::roots::state::{Part, StateDir};
@@ -50,7 +49,7 @@ fn parse(note: &str) -> Option<Pending> {
         "redo" => true,
         _ => return None,
     };
-    Some(Pending { of: EntryId(Uuid::try_parse(id).ok()?), is_redo })
+    Some(Pending { of: id.parse().ok()?, is_redo })
 }
 
 /// Notes what is about to be taken back.
@@ -63,7 +62,8 @@ pub(crate) fn note(workspace: &Workspace, reversal: &Reversal) -> Result<(), His
     let dir = state.open(Part::HISTORY)?;
     let word = if reversal.is_redo { "redo" } else { "undo" };
     let text = format!("{word} {}\n", reversal.of);
-    Ok(own_file::put(workspace.disk(), dir.as_fd(), owner(state), text.as_bytes())?)
+    let put = || own_file::put(workspace.disk(), dir.as_fd(), owner(state), text.as_bytes());
+    Ok(index::around(workspace.disk(), state, put)?)
 }
 
 /// Removes the note.
@@ -74,5 +74,9 @@ pub(crate) fn forget(workspace: &Workspace) -> Result<(), HistoryError> {
     let _locks = workspace.lock()?;
     let state = workspace.primary().state();
     let Some(dir) = state.find(Part::HISTORY)? else { return Ok(()) };
-    Ok(disk::unlink_if_there(workspace.disk(), dir.as_fd(), PENDING).map_err(owner(state).failed("remove"))?)
+    let unlink = || {
+        let unlinked = disk::unlink_if_there(workspace.disk(), dir.as_fd(), PENDING);
+        unlinked.map_err(owner(state).failed("remove"))
+    };
+    Ok(index::around(workspace.disk(), state, unlink)?)
 }

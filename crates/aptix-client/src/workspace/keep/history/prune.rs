@@ -6,8 +6,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
-use super::draft;
-use super::entries::{EntryId, LATE, ids, read_head, read_words};
+use super::entries::{EntryId, LATE, read_head, read_words};
+use super::entry::Head;
+use super::index::Index;
+use super::index_lines::Broken;
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::keep::age;
@@ -37,84 +39,119 @@ impl Default for Retention {
     }
 }
 
-/// How many bytes the history takes, and the uptime when it was looked at.
-#[derive(Clone, Copy)]
-struct Size {
-    bytes: u64,
-    looked: Duration,
-}
+/// The uptime when the age of the history was looked at.
+struct Looked(Duration);
 
-/// Whether the history was not looked at for long.
+/// Whether the age of the history was not looked at for long.
 pub(crate) fn is_due(workspace: &Workspace) -> bool {
-    size(workspace).is_none()
-}
-
-/// The size of the history, if it was looked at not long ago.
-fn size(workspace: &Workspace) -> Option<Size> {
-    let size = workspace.with_cache(|size: &mut Option<Size>| *size);
+    let looked = workspace.with_cache(|looked: &mut Option<Looked>| looked.as_ref().map(|looked| looked.0));
     let is_recent = |looked| workspace.disk().uptime().checked_sub(looked).is_some_and(|ago| ago < LOOK);
-    size.filter(|size| is_recent(size.looked))
+    !looked.is_some_and(is_recent)
 }
 
-/// Forgets the oldest of what was kept for undoing, once it is too much with so many bytes more. The caller holds the lock.
-pub(crate) fn bound(workspace: &Workspace, added: u64, retention: Retention) {
-    match size(workspace).map(|size| Size { bytes: size.bytes + added, ..size }) {
-        Some(size) if size.bytes <= retention.bytes => workspace.with_cache(|known| *known = Some(size)),
-        _ => look(workspace, retention),
+/// Forgets the oldest of what was kept for undoing, if it is too much, or was not looked at for long. The caller holds the
+/// lock.
+pub(crate) fn bound(workspace: &Workspace, retention: Retention) {
+    let is_too_much = || {
+        let index = Index::current(workspace.disk(), workspace.primary().state());
+        index.map_or(true, |index| index.totals.bytes > retention.bytes)
+    };
+    if is_due(workspace) || is_too_much() {
+        look(workspace, retention);
     }
-    draft::confirm_newest(workspace);
 }
 
 /// Forgets what is too old or too much. The caller holds the lock.
 pub(crate) fn look(workspace: &Workspace, retention: Retention) {
-    let pruned = prune(workspace, retention);
-    let pruned = pruned.inspect_err(|error| tracing::warn!(%error, "what was kept for undoing is not bounded"));
-    let size = pruned.ok().map(|bytes| Size { bytes, looked: workspace.disk().uptime() });
-    workspace.with_cache(|known| *known = size);
+    let looked = match prune(workspace, retention) {
+        Ok(()) => Some(Looked(workspace.disk().uptime())),
+        Err(error) => {
+            tracing::warn!(%error, "what was kept for undoing is not bounded");
+            None
+        }
+    };
+    workspace.with_cache(|known| *known = looked);
 }
 
-/// Forgets the oldest entries. What came last and was too much by itself stays known. Tells how many bytes the others take.
-/// The caller holds the lock.
-fn prune(workspace: &Workspace, retention: Retention) -> Result<u64, StateError> {
-    let state = workspace.primary().state();
-    let dir = state.open(Part::HISTORY)?;
+/// Forgets the oldest entries. The caller holds the lock.
+fn prune(workspace: &Workspace, retention: Retention) -> Result<(), StateError> {
+    let (disk, state) = (workspace.disk(), workspace.primary().state());
     let failed = state.failed(Part::HISTORY, "clear");
-    let now = age::look(workspace.disk(), state)?;
-    let entries = ids(state, &dir)?;
-    let young = entries.len() - old(workspace.disk(), &dir, &entries, now, retention.age).map_err(&failed)?;
-    let (mut kept, mut is_over) = (0, false);
-    for (index, id) in entries.into_iter().enumerate() {
-        let name = id.to_string();
-        let Some(stat) = beneath::look_up(dir.as_fd(), &name).map_err(&failed)? else { continue };
-        let size = u64::try_from(stat.st_size).unwrap_or_default();
-        let is_word = || Ok(index == 0 && read_head(state, &dir, id)?.is_some_and(|entry| !entry.is_whole()));
-        is_over |= index >= young || (kept + size > retention.bytes && !is_word().map_err(&failed)?);
-        if is_over {
-            for name in [format!("{name}{LATE}"), name] {
-                disk::unlink_if_there(workspace.disk(), dir.as_fd(), &name).map_err(&failed)?;
-            }
-        } else {
-            kept += size;
+    let now = age::look(disk, state)?;
+    let mut index = Index::current(disk, state)?;
+    let expired = match expired(disk, &index, now, retention) {
+        Err(Broken::Disagrees) => {
+            index = Index::anew(disk, state)?;
+            expired(disk, &index, now, retention)
+        }
+        expired => expired,
+    };
+    let Expired { entries, oldest, bytes } = expired.map_err(|broken| failed(broken.errno()))?;
+    if entries.is_empty() {
+        return Ok(());
+    }
+    for name in entries.iter().map(EntryId::to_string) {
+        for name in [format!("{name}{LATE}"), name] {
+            disk::unlink_if_there(disk, index.dir.as_fd(), &name).map_err(&failed)?;
         }
     }
-    Ok(kept)
+    index.remove(disk, (oldest, bytes)).map_err(&failed)
 }
 
-/// How many of the entries, which are in order and the newest first, are too old. What came before one that is too old is
-/// so too, and what came after one that is not is not; a damaged entry shows neither.
-fn old(disk: &dyn Disk, dir: &OwnedFd, entries: &[EntryId], now: u64, limit: Duration) -> Result<usize, Errno> {
-    let mut old = 0;
-    for (index, id) in entries.iter().rev().enumerate() {
-        let Some(head) = read_words(dir, *id)? else { continue };
-        // An earlier version did not say the age: it counts from the first look on, and the wall clock has to agree.
-        let is_old = age::between(head.age.unwrap_or_default(), now) > limit
-            && (head.age.is_some() || is_old_by_wall(disk, dir, *id, limit)?);
-        if !is_old {
-            break;
+/// The entries that are too old or too much.
+struct Expired {
+    entries: Vec<EntryId>,
+    /// Offset in the index of the first line after theirs.
+    oldest: u64,
+    /// Bytes of the entries that stay.
+    bytes: u64,
+}
+
+/// The oldest entries: those that are too old, and as many as are too much together with all that came later. What came last
+/// and was too much by itself stays known. What came before an entry that is too old is so too, and what came after one that
+/// is not is not; a damaged entry shows neither.
+fn expired(disk: &dyn Disk, index: &Index, now: u64, retention: Retention) -> Result<Expired, Broken> {
+    let mut expired = Expired { entries: Vec::new(), oldest: index.totals.oldest, bytes: index.totals.bytes };
+    let (mut doubtful, mut rest) = (Vec::new(), index.totals.bytes);
+    for entry in index.oldest_first() {
+        let (end, entry) = entry?;
+        let id = entry.id;
+        let is_word = || {
+            let head = read_head(&index.state, &index.dir, id)?;
+            Ok::<_, Errno>(index.newest() == Some(id) && head.is_some_and(|entry| !entry.is_whole()))
+        };
+        let is_over = rest > retention.bytes && !is_word()?;
+        let is_old = match read_words(&index.dir, id)? {
+            _ if is_over => Some(true),
+            Some(head) => Some(is_old(disk, &index.dir, (id, &head), now, retention.age)?),
+            None if beneath::look_up(index.dir.as_fd(), &id.to_string())?.is_none() => return Err(Broken::Disagrees),
+            None => None,
+        };
+        rest = rest.checked_sub(entry.bytes).ok_or(Broken::Disagrees)?;
+        doubtful.push(id);
+        match is_old {
+            Some(true) => {
+                expired.entries.append(&mut doubtful);
+                (expired.oldest, expired.bytes) = (end, rest);
+            }
+            Some(false) => break,
+            None => {}
         }
-        old = index + 1;
     }
-    Ok(old)
+    Ok(expired)
+}
+
+/// Whether an entry is too old. An earlier version did not say the age: it counts from the first look on, and the wall clock
+/// has to agree.
+fn is_old(
+    disk: &dyn Disk,
+    dir: &OwnedFd,
+    (id, head): (EntryId, &Head),
+    now: u64,
+    limit: Duration,
+) -> Result<bool, Errno> {
+    let is_old = age::between(head.age.unwrap_or_default(), now) > limit;
+    Ok(is_old && (head.age.is_some() || is_old_by_wall(disk, dir, id, limit)?))
 }
 
 fn is_old_by_wall(disk: &dyn Disk, dir: &OwnedFd, id: EntryId, limit: Duration) -> Result<bool, Errno> {

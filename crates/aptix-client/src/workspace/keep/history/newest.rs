@@ -1,0 +1,142 @@
+//! The newest entries of the history of a workspace, found by the indexes: only those entries are read.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::os::fd::AsFd;
+
+use super::entries::{Entry, EntryId, HistoryError, concerns, list, read_head, read_in};
+use super::index::{Index, may_concern, names};
+use super::index_lines::{Broken, Indexed};
+use crate::workspace::fs::beneath;
+use crate::workspace::fs::disk::Disk;
+use crate::workspace::roots::root::Root;
+use crate::workspace::roots::state::{Part, StateDir, StateError};
+use crate::workspace::roots::workspace::Workspace;
+
+/// What was carried out last in any root of the workspace, newest first: at most so many entries, whichever roots keep them.
+/// Entries that are damaged are left out, and logged.
+///
+/// # Errors
+/// When the history cannot be read.
+pub(crate) fn newest(workspace: &Workspace, most: usize) -> Result<Vec<Entry>, HistoryError> {
+    // What has no state has no index, and a look leaves none.
+    if workspace.roots().iter().all(|root| root.state().exists())
+        && let Ok(entries) = by_indexes(workspace, most)
+            .inspect_err(|error| tracing::debug!(%error, "the history is read without its index"))
+    {
+        return Ok(entries);
+    }
+    let mut entries = list(workspace)?;
+    entries.truncate(most);
+    Ok(entries)
+}
+
+/// The entry of a name, if it is about a root of the workspace, and kept with one or with a root that it is linked to.
+pub(crate) fn named(workspace: &Workspace, id: &str) -> Option<Entry> {
+    let id: EntryId = id.parse().ok()?;
+    let open: Vec<_> = workspace.roots().iter().map(|root| root.state().clone()).collect();
+    let indexes = open.iter().filter_map(|state| Index::find(state).ok().flatten());
+    let linked: Vec<_> = indexes.flat_map(|index| index.totals.elsewhere.unwrap_or_default()).collect();
+    let linked = linked.iter().filter_map(|name| workspace.primary().state().named(name));
+    open.iter().cloned().chain(linked).find_map(|state| {
+        let dir = state.find(Part::HISTORY).ok().flatten()?;
+        read_head(&state, &dir, id).ok().flatten().filter(|entry| concerns(workspace, entry))
+    })
+}
+
+fn by_indexes(workspace: &Workspace, most: usize) -> Result<Vec<Entry>, HistoryError> {
+    let _locks = workspace.lock()?;
+    let disk = workspace.disk();
+    let mut entries = Vec::new();
+    let mut linked = BTreeSet::new();
+    for root in workspace.roots() {
+        let mut index = Index::current(disk, root.state())?;
+        let found = match follow(workspace, &index, most, |_| true) {
+            Err(Broken::Disagrees) => {
+                index = Index::anew(disk, root.state())?;
+                follow(workspace, &index, most, |_| true)
+            }
+            found => found,
+        };
+        entries.extend(found.map_err(|broken| root.state().failed(Part::HISTORY, "read")(broken.errno()))?);
+        linked.extend(links(disk, root, &mut index)?);
+    }
+    let open = names(workspace.roots().iter().map(Root::state));
+    for name in linked.iter().filter(|name| !open.contains(name)) {
+        let Some(state) = workspace.primary().state().named(name) else { continue };
+        match kept_elsewhere(workspace, &state, &open, most) {
+            Ok(found) => entries.extend(found),
+            Err(error) => tracing::warn!(%error, "what was done together with another root is not known"),
+        }
+    }
+    entries.sort_by_key(|entry| Reverse(entry.id));
+    entries.truncate(most);
+    Ok(entries)
+}
+
+/// The newest entries about roots of the workspace, of those that an index has and that `is_meant` does not leave out.
+fn follow(
+    workspace: &Workspace,
+    index: &Index,
+    most: usize,
+    is_meant: impl Fn(&Indexed) -> bool,
+) -> Result<Vec<Entry>, Broken> {
+    let mut entries = Vec::new();
+    for indexed in index.newest_first() {
+        if entries.len() >= most {
+            break;
+        }
+        let indexed = indexed?;
+        if !is_meant(&indexed) {
+            continue;
+        }
+        match read_head(&index.state, &index.dir, indexed.id)? {
+            Some(entry) => entries.extend(Some(entry).filter(|entry| concerns(workspace, entry))),
+            None if beneath::look_up(index.dir.as_fd(), &indexed.id.to_string())?.is_none() => {
+                return Err(Broken::Disagrees);
+            }
+            None => {
+                let entry = index.state.part(Part::HISTORY).join(indexed.id.to_string());
+                tracing::warn!(entry = %entry.display(), "an entry of the history is damaged; its batch cannot be undone");
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// The newest entries about roots of the workspace that the history of a root keeps which is not open. Its index may be
+/// changing.
+fn kept_elsewhere(
+    workspace: &Workspace,
+    state: &StateDir,
+    open: &[String],
+    most: usize,
+) -> Result<Vec<Entry>, HistoryError> {
+    if let Some(index) = Index::find(state)?
+        && let Ok(entries) = follow(workspace, &index, most, |entry| may_concern(entry, open))
+    {
+        return Ok(entries);
+    }
+    let mut entries = read_in(state)?.entries;
+    entries.retain(|entry| concerns(workspace, entry));
+    Ok(entries)
+}
+
+/// The names of the other states whose histories may have entries about a root. Where it is not known, every history there is
+/// gets read, once.
+fn links(disk: &dyn Disk, root: &Root, index: &mut Index) -> Result<Vec<String>, StateError> {
+    if let Some(known) = &index.totals.elsewhere {
+        return Ok(known.clone());
+    }
+    let may_be_linked = |state: &StateDir| match read_in(state) {
+        Ok(known) => known.entries.iter().any(|entry| entry.files.iter().any(|file| file.root == root.path())),
+        Err(_) => true,
+    };
+    let mut siblings = root.state().siblings()?;
+    siblings.retain(may_be_linked);
+    let linked = names(siblings.iter());
+    if let Err(error) = index.link(disk, linked.clone()) {
+        tracing::debug!(%error, "the index of the history is not written");
+    }
+    Ok(linked)
+}
