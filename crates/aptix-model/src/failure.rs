@@ -40,6 +40,9 @@ pub struct Failure {
     pub next_action: Option<NextAction>,
 }
 
+/// What to do where a file that is to be created is there already, in the words of no dialect.
+pub const REPLACE_HINT: &str = "read the file and edit it, or ask for all of it to be replaced";
+
 /// A document that is complete and ready to be sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NextAction {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use aptix_engine::planning::settings::Suspicion;
 use aptix_model::batch::{Batch, Origin};
+use aptix_model::documents::terms::in_terms_of;
 use aptix_model::id::{BatchId, SessionId};
 use aptix_model::report::Report;
 
-use crate::apply::{ApplyOptions, apply};
-use crate::present::dialect_terms::in_terms_of;
+use crate::apply::{ApplyOptions, Refusal, apply};
 use crate::workspace::roots::root::RootSpec;
 
 use super::document::DocumentArgs;
@@ -57,5 +57,5 @@ fn attempt(args: &Args, writing: &mut Writing<'_>, batch: &mut Batch) -> Result<
     let origin = &Origin { session_id, ..Origin::default() };
     let options = ApplyOptions { origin, ..ApplyOptions::new(&policy, writing.mode) };
     let applied = apply(&workspace, batch, options, &mut |proposal| writing.decide(proposal, &policy));
-    Ok(applied.map_err(|refusal| in_terms_of(document.dialect, batch, refusal))?)
+    Ok(applied.map_err(|refusal| Refusal { failures: in_terms_of(document.dialect, batch, refusal.failures) })?)
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use aptix_engine::express::{self, Form};
 use aptix_engine::plan::BatchPlan;
+use aptix_model::documents::terms::in_terms_of;
 use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
@@ -12,7 +13,6 @@ use aptix_model::reason::Reason;
 use crate::apply::{Refusal, look};
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
-use crate::present::dialect_terms::in_terms_of;
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
@@ -69,7 +69,7 @@ fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Vec
     let document = args.document.read()?;
     document.warnings.iter().for_each(output::warn);
     let written = look(&workspace, &document.batch, &policy, |plan| write(plan, args.to))
-        .map_err(|refusal| in_terms_of(document.dialect, &document.batch, refusal))?;
+        .map_err(|refusal| Refusal { failures: in_terms_of(document.dialect, &document.batch, refusal.failures) })?;
     Ok(written.map_err(Refusal::from)?)
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use aptix_engine::hunk::Member;
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::Dialect;
+use aptix_model::documents::terms::in_terms_of;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, Uuid};
 use aptix_model::id_block;
@@ -20,7 +21,6 @@ use crate::apply::{ApplyOptions, Mode, Refusal, apply};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 use crate::policy::places::Places;
-use crate::present::dialect_terms::in_terms_of;
 use crate::workspace::roots::workspace::Workspace;
 
 /// One author: a connection, with its clipboards and its prepared edits.
@@ -118,7 +118,7 @@ impl Author {
 
 /// A refusal with the terms of the call's dialect; the tools that prepare edits have none.
 pub(super) fn in_words(refusal: Refusal, dialect: Option<Dialect>, batch: &Batch) -> Refusal {
-    in_terms_of(dialect.unwrap_or(Dialect::Chat), batch, refusal)
+    Refusal { failures: in_terms_of(dialect.unwrap_or(Dialect::Chat), batch, refusal.failures) }
 }
 
 fn millis(time: Duration) -> u64 {

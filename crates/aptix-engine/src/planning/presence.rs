@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::ToString;
 
-use aptix_model::failure::Failure;
+use aptix_model::failure::{Failure, REPLACE_HINT};
 use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
 
@@ -11,9 +11,6 @@ use crate::digest::Original;
 use crate::planning::observed::Observed;
 use crate::target::Base;
 use crate::text::lines::{NotText, Text, UTF_32_BE};
-
-/// What to do where a file that is to be created is there already, in the words of no dialect.
-pub const REPLACE_HINT: &str = "read the file and edit it, or ask for all of it to be replaced";
 
 /// What there is of a file, held to whether it may, or must, be there.
 pub(crate) fn check_presence<'a>(precondition: Base, observed: &Observed<'a>) -> Result<Option<Original<'a>>, Failure> {

@@ -1,8 +1,8 @@
 //! TUL-004 4.2 and 5: whole-file content.
 
-use aptix_engine::planning::presence::REPLACE_HINT;
 use aptix_model::batch::{BlobRef, Content, CreateFile, FileEdit};
 use aptix_model::digest::Sha256Digest;
+use aptix_model::failure::REPLACE_HINT;
 use aptix_model::report::{FileStatus, Normalization};
 
 use crate::boundary::{apply, create, overwrite, refused, shown};

@@ -1,7 +1,7 @@
 //! TUL-002 5 and 6: changes that do not fit the file, and the reported reasons.
 
 use aptix_engine::digest::sha256;
-use aptix_engine::planning::presence::REPLACE_HINT;
+use aptix_model::failure::REPLACE_HINT;
 use aptix_model::limits::Limits;
 
 use crate::boundary::{

@@ -23,6 +23,7 @@ mod search_replace;
 mod str_replace;
 mod structured_patch;
 mod telling;
+pub mod terms;
 mod text_lines;
 mod write;
 

@@ -2,12 +2,15 @@
 //!
 //! The engine knows no dialect. Whatever reads a document puts the failures of its batch into the document's terms here.
 
-use aptix_engine::planning::presence::REPLACE_HINT;
-use aptix_model::batch::{Batch, FileEdit};
-use aptix_model::documents::Dialect;
-use aptix_model::reason::Reason;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
-use crate::apply::Refusal;
+use super::Dialect;
+use crate::batch::{Batch, FileEdit};
+use crate::failure::{Failure, REPLACE_HINT};
+use crate::reason::Reason;
 
 /// How a dialect names what a failure is about.
 struct Terms {
@@ -100,10 +103,10 @@ const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static Terms {
     }
 }
 
-/// A refusal in the terms of the dialect that the document of the batch is written in.
+/// The failures of a batch in the terms of the dialect that its document is written in.
 #[must_use]
-pub fn in_terms_of(dialect: Dialect, batch: &Batch, mut refusal: Refusal) -> Refusal {
-    for failure in &mut refusal.failures {
+pub fn in_terms_of(dialect: Dialect, batch: &Batch, mut failures: Vec<Failure>) -> Vec<Failure> {
+    for failure in &mut failures {
         let edit = failure.file_index.and_then(|file| batch.files.get(file)).map(|file| &file.edit);
         let terms = terms(dialect, edit);
         if let Some(field) = &mut failure.field {
@@ -116,7 +119,7 @@ pub fn in_terms_of(dialect: Dialect, batch: &Batch, mut refusal: Refusal) -> Ref
             failure.hint = Some(format!("read the file and edit it; {replaces}"));
         }
     }
-    refusal
+    failures
 }
 
 impl Terms {
