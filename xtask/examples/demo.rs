@@ -151,7 +151,7 @@ async fn submit(batches: &mut BatchServiceClient<Channel>, request_id: &str, bat
     let request = v1::SubmitBatchRequest {
         workspace_id: WORKSPACE.into(),
         request_id: request_id.into(),
-        edit: Some(batch.into()),
+        content: Some(v1::submit_batch_request::Content::Edit(batch.into())),
         origin: None,
         ..v1::SubmitBatchRequest::default()
     };

@@ -12,6 +12,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::failure::Failure;
+use crate::limits::{INLINE_BYTES, INLINE_TOTAL_BYTES};
 use crate::path_readings::PathReadings;
 use crate::quote::Quote;
 
@@ -35,6 +36,19 @@ pub struct Batch {
     pub files: Vec<FilePatch>,
     /// Blocks of the author's answer that may be named for a file and are no edits.
     pub quotes: Vec<Quote>,
+}
+
+impl Batch {
+    /// The texts that travel as blobs: those that are too large for a message, each or together with those before it.
+    pub fn large_contents(&mut self) -> impl Iterator<Item = &mut Content> {
+        let mut inline = 0;
+        self.files.iter_mut().filter_map(|file| file.edit.content_mut()).filter(move |content| {
+            let Content::Text(text) = content else { return false };
+            let fits = text.len() <= INLINE_BYTES && inline + text.len() <= INLINE_TOTAL_BYTES;
+            inline += if fits { text.len() } else { 0 };
+            !fits
+        })
+    }
 }
 
 /// An edit as far as it has the shape of one: a file patch of the wrong shape is left out whole.

@@ -50,6 +50,9 @@ pub const CLIPBOARDS: usize = 256;
 /// Content of more bytes than this travels as an uploaded blob named by its digest.
 pub const INLINE_BYTES: usize = 1 << 20;
 
+/// Bytes of all contents that travel in a batch itself.
+pub const INLINE_TOTAL_BYTES: usize = 2 << 20;
+
 /// Bytes of one chunk of a blob on the wire and in the store.
 pub const CHUNK_BYTES: usize = 1 << 20;
 

@@ -218,10 +218,11 @@ pub(crate) fn create_request(request: &str, text: &str) -> v1::SubmitBatchReques
         action: Some(v1::file_patch::Action::CreateFile(create)),
         ..Default::default()
     };
+    let edit = v1::Edit { files: vec![file], ..Default::default() };
     v1::SubmitBatchRequest {
         workspace_id: "w".to_owned(),
         request_id: request.to_owned(),
-        edit: Some(v1::Edit { files: vec![file], ..Default::default() }),
+        content: Some(v1::submit_batch_request::Content::Edit(edit)),
         ..Default::default()
     }
 }

@@ -4,7 +4,6 @@ use std::cell::OnceCell;
 
 use aptix_model::batch::{Batch, Content, Origin};
 use aptix_model::id::{IdError, RequestId};
-use aptix_model::limits::INLINE_BYTES;
 use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 
@@ -15,9 +14,6 @@ use super::exit::{Exit, Refused};
 use super::output::{self, Form};
 use super::progress::{self, Doing};
 use super::server::{self, ServerArgs};
-
-/// Bytes of content that travel in the batch itself; the rest is uploaded first.
-const INLINE_TOTAL: usize = 2 << 20;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
@@ -85,15 +81,7 @@ async fn submit(server: &ServerArgs, request: &RequestId, batch: Batch) -> Resul
 
 /// Uploads content that is too large to travel in the batch.
 async fn with_blobs(connection: &Connection, mut batch: Batch) -> Result<Batch, CallError> {
-    let mut inline = 0;
-    let is_inline = |content: &&mut Content| {
-        let Content::Text(text) = content else { return true };
-        let fits = text.len() <= INLINE_BYTES && inline + text.len() <= INLINE_TOTAL;
-        inline += if fits { text.len() } else { 0 };
-        fits
-    };
-    let contents = batch.files.iter_mut().filter_map(|file| file.edit.content_mut());
-    let (_, large): (Vec<_>, Vec<_>) = contents.partition(is_inline);
+    let large: Vec<_> = batch.large_contents().collect();
     let size = |content: &&mut Content| if let Content::Text(text) = content { text.len() } else { 0 };
     let (mut sent, all) = (0, large.iter().map(size).sum());
     for content in large {

@@ -58,7 +58,7 @@ impl Connection {
         let message = v1::SubmitBatchRequest {
             workspace_id: self.workspace.to_string(),
             request_id: request.to_string(),
-            edit: Some(batch.into()),
+            content: Some(v1::submit_batch_request::Content::Edit(batch.into())),
             origin: Some(origin.into()),
             ..v1::SubmitBatchRequest::default()
         };

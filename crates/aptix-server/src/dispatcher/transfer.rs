@@ -100,6 +100,22 @@ impl Dispatcher {
         })
     }
 
+    /// Keeps content of a batch as a blob; when this answers, it is durable.
+    ///
+    /// # Errors
+    /// When the server takes no more, or the store fails.
+    pub async fn keep_content(
+        &self,
+        peer: &Peer,
+        workspace: &WorkspaceId,
+        blob: BlobRef,
+        bytes: Bytes,
+    ) -> Result<(), Refusal> {
+        let mut upload = self.upload(self.upload_place(peer).await?, workspace.clone(), blob, None).await?;
+        upload.push(bytes).await?;
+        upload.finish().await.map(drop)
+    }
+
     /// Hands out a blob, chunk by chunk.
     ///
     /// # Errors

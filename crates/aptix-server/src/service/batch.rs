@@ -4,12 +4,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use aptix_model::batch::{Batch, PartialBatch};
+use aptix_model::batch::Batch;
 use aptix_model::cursor::Cursor;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, RequestId, Revision, Uuid, WorkspaceId};
+use aptix_model::id::{BatchId, Revision, Uuid, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
@@ -19,12 +19,15 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 
+use super::file::peer;
 use super::status::status;
+use super::submitted::{Submitted, edit_bytes};
 use super::{page, part};
+use crate::caller::Peer;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::read::ReadError;
 use crate::dispatcher::refusal::Refusal;
-use crate::dispatcher::submit::{Submission, log_repeated};
+use crate::dispatcher::submit::log_repeated;
 use crate::dispatcher::watch::BatchUpdate;
 use crate::store::{BatchSelector, Damaged, Listed};
 
@@ -36,6 +39,9 @@ const ID_BYTES: usize = 48;
 
 /// Bytes that a batch may be submitted with.
 const SUBMITTED: usize = fit::ROOM - MARGIN;
+
+/// Warnings about a document that an answer has room for.
+const WARNINGS: usize = 100;
 
 /// `BatchService` as a gRPC server.
 pub type BatchServer = v1::batch_service_server::BatchServiceServer<BatchService>;
@@ -50,6 +56,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         request: Request<v1::SubmitBatchRequest>,
     ) -> Result<Response<v1::SubmitBatchResponse>, Status> {
         let began = Instant::now();
+        let peer = peer(&request)?.clone();
         let request = request.into_inner();
         let trace = Trace {
             origin: request.origin.clone().map(Into::into).unwrap_or_default(),
@@ -58,11 +65,11 @@ impl v1::batch_service_server::BatchService for BatchService {
             is_dry_run: request.validate_only,
             ..Trace::new(Via::Server)
         };
-        let batch = self.submit(request, &trace, began).instrument(trace.span()).await.map_err(|refusal| {
+        let answer = self.submit(&peer, request, &trace, began).instrument(trace.span()).await.map_err(|refusal| {
             trace.log(began.elapsed(), Event::Refused(None, refusal.failures()));
             status(refusal)
         })?;
-        Ok(Response::new(v1::SubmitBatchResponse { batch: Some(batch), ..v1::SubmitBatchResponse::default() }))
+        Ok(Response::new(answer))
     }
 
     async fn get_batch(&self, request: Request<v1::GetBatchRequest>) -> Result<Response<v1::GetBatchResponse>, Status> {
@@ -189,63 +196,56 @@ impl BatchService {
         }
     }
 
-    async fn submit(
-        &self,
-        request: v1::SubmitBatchRequest,
-        trace: &Trace,
-        began: Instant,
-    ) -> Result<v1::Batch, Refusal> {
-        let bytes = request.encoded_len();
-        let validate_only = request.validate_only;
-        let submission = self.submission(request)?;
-        trace.log(began.elapsed(), Event::Received(&submission.batch));
-        let checked = self.check(bytes, &submission).await;
-        if validate_only {
-            checked?;
-            let record = self.0.rehearse(submission).await?;
-            trace.log(began.elapsed(), Event::Checked(&record.batch));
-            return Ok(without_ids(record));
-        }
-        let batch = match checked {
-            Ok(()) => self.0.keep(submission.into_record(), began).await?,
-            // It may be the retry of a batch that was stored under other limits: that is answered, not refused.
-            Err(refusal) => {
-                let stored = self.0.stored_before(&submission).await?.ok_or(refusal)?;
-                log_repeated(&stored, began);
-                stored
-            }
-        };
-        Ok(fit::answer(batch.into()))
-    }
-
     async fn cancel(&self, request: v1::CancelBatchRequest) -> Result<BatchRecord, Refusal> {
         let workspace = wire::id("workspaceId", &request.workspace_id)?;
         let batch = wire::id("batchId", &request.batch_id)?;
         self.0.cancel(workspace, batch).await
     }
 
-    async fn check(&self, bytes: usize, submission: &Submission) -> Result<(), Refusal> {
-        check_size(bytes, &submission.batch)?;
-        self.0.check(submission).await
-    }
-
-    /// Decodes a submit; one of the wrong shape is refused with everything that is wrong with it.
-    fn submission(&self, request: v1::SubmitBatchRequest) -> Result<Submission, Refusal> {
-        let mut failures = Vec::new();
-        let workspace = wire::id::<WorkspaceId>("workspaceId", &request.workspace_id);
-        let workspace = workspace.map_err(|failure| failures.push(failure));
-        let request_id = wire::id::<RequestId>("requestId", &request.request_id);
-        let request_id = request_id.map_err(|failure| failures.push(failure));
-        if request.edit.is_none() {
-            failures.push(missing("edit", "what is to happen"));
-        }
-        let origin = request.origin.map(Into::into).unwrap_or_default();
-        match (workspace, request_id, request.edit.map(PartialBatch::from)) {
-            (Ok(workspace), Ok(request_id), Some(edit)) if edit.failures.is_empty() => {
-                Ok(Submission { workspace, request_id, batch: edit.batch, origin })
-            }
-            (_, _, edit) => Err(self.0.refuse(failures, &origin, edit)),
-        }
+    async fn submit(
+        &self,
+        peer: &Peer,
+        request: v1::SubmitBatchRequest,
+        trace: &Trace,
+        began: Instant,
+    ) -> Result<v1::SubmitBatchResponse, Refusal> {
+        let (bytes, validate_only) = (request.encoded_len(), request.validate_only);
+        let mut submitted = Submitted::read(&self.0, request)?;
+        trace.log(began.elapsed(), Event::Received(&submitted.submission.batch));
+        let checked = self.0.check(&submitted.submission).await.map_err(|refusal| submitted.in_terms(refusal));
+        let contents = submitted.detach_contents();
+        let Submitted { submission, document } = submitted;
+        let bytes = if document.is_some() { edit_bytes(&submission.batch) } else { bytes };
+        let checked = check_size(bytes, &submission.batch).map_err(Refusal::from).and(checked);
+        let batch = if validate_only {
+            checked?;
+            let record = self.0.rehearse(submission).await?;
+            trace.log(began.elapsed(), Event::Checked(&record.batch));
+            without_ids(record)
+        } else {
+            let stored = match checked {
+                Ok(()) => {
+                    for (blob, bytes) in contents {
+                        self.0.keep_content(peer, &submission.workspace, blob, bytes).await?;
+                    }
+                    self.0.keep(submission.into_record(), began).await?
+                }
+                // It may be the retry of a batch that was stored under other limits: that is answered, not refused.
+                Err(refusal) => {
+                    let stored = self.0.stored_before(&submission).await?.ok_or(refusal)?;
+                    log_repeated(&stored, began);
+                    stored
+                }
+            };
+            fit::answer(stored.into())
+        };
+        let (dialect, warnings) = document.map(|(dialect, warnings)| (dialect.name(), warnings)).unwrap_or_default();
+        Ok(v1::SubmitBatchResponse {
+            batch: Some(batch),
+            warnings: warnings.into_iter().take(WARNINGS).map(Into::into).collect(),
+            dialect: dialect.to_owned(),
+            ..v1::SubmitBatchResponse::default()
+        })
     }
 }
 

@@ -108,8 +108,9 @@ mod tests {
         const MOST: usize = 6;
         let submit = |action: Option<Action>, files: usize| {
             let files = vec![v1::FilePatch { action, ..v1::FilePatch::default() }; files];
-            let edit = Some(v1::Edit { files, ..v1::Edit::default() });
-            let request = v1::SubmitBatchRequest { edit, ..v1::SubmitBatchRequest::default() };
+            let edit = v1::Edit { files, ..v1::Edit::default() };
+            let content = Some(v1::submit_batch_request::Content::Edit(edit));
+            let request = v1::SubmitBatchRequest { content, ..v1::SubmitBatchRequest::default() };
             too_long(SUBMIT, &request.encode_to_vec(), MOST).map(|list| list.name)
         };
         let actions = |entries: usize| {

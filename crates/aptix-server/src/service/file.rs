@@ -200,7 +200,7 @@ impl FileService {
 }
 
 /// Admission has seen to it that every call has one.
-fn peer<T>(request: &Request<T>) -> Result<&Peer, Status> {
+pub(super) fn peer<T>(request: &Request<T>) -> Result<&Peer, Status> {
     request.extensions().get().ok_or_else(|| Status::internal("the call came over no connection"))
 }
 

@@ -15,3 +15,4 @@ mod part;
 mod received;
 mod report;
 mod status;
+mod submitted;

@@ -5,7 +5,7 @@ use aptix_model::wire::v1::create_file::Content;
 use aptix_model::wire::v1::file_selector::File;
 use tonic::Code;
 
-use crate::server::{Server, assert_refused, create_file, create_text, fields, line_patch, refusal, submit};
+use crate::server::{Server, assert_refused, create_file, create_text, edit_of, fields, line_patch, refusal, submit};
 
 const ABSENT: &str = "01900000-0000-7000-8000-000000000000";
 
@@ -20,8 +20,7 @@ async fn a_submit_names_what_is_wrong_with_it() {
         edit(&mut request);
         request
     };
-    let file =
-        |edit: &dyn Fn(&mut v1::FilePatch)| edited(&|request| edit(&mut request.edit.as_mut().unwrap().files[0]));
+    let file = |edit: &dyn Fn(&mut v1::FilePatch)| edited(&|request| edit(&mut edit_of(request).files[0]));
     let created = |content: Option<Content>| {
         let create = v1::CreateFile { content, overwrite: false, content_format: None };
         file(&|patch| patch.action = Some(v1::file_patch::Action::CreateFile(create.clone())))
@@ -39,7 +38,7 @@ async fn a_submit_names_what_is_wrong_with_it() {
         ("requestId", "REQUEST_ID", edited(&|request| request.request_id.clear())),
         ("requestId", "REQUEST_ID", edited(&|request| request.request_id = "x".repeat(1 << 20))),
         ("requestId", "REQUEST_ID", edited(&|request| request.request_id = "a\nb".to_owned())),
-        ("edit", "MISSING", edited(&|request| request.edit = None)),
+        ("content", "MISSING", edited(&|request| request.content = None)),
         ("origin.turnId", "TEXT", edited(&|request| request.origin = Some(big_origin.clone()))),
         ("files[0].target", "MISSING", file(&|patch| patch.target = None)),
         ("files[0].action", "MISSING", file(&|patch| patch.action = None)),
@@ -56,7 +55,7 @@ async fn a_submit_names_what_is_wrong_with_it() {
         assert!(status.message().len() < 1000);
     }
     let everything = v1::SubmitBatchRequest::default();
-    assert_eq!(fields(&client.submit(everything).await.unwrap_err()), ["workspaceId", "requestId", "edit"]);
+    assert_eq!(fields(&client.submit(everything).await.unwrap_err()), ["workspaceId", "requestId", "content"]);
 }
 
 /// A blob larger than a created file may be is refused, uploaded or not.

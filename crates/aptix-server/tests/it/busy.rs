@@ -127,7 +127,7 @@ fn costly() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     });
     let base = submit("hostile", "r1", Vec::new());
     let around = |edit: &[u8]| {
-        let message = v1::SubmitBatchRequest { edit: None, validate_only: true, ..base.clone() };
+        let message = v1::SubmitBatchRequest { content: None, validate_only: true, ..base.clone() };
         [message.encode_to_vec(), nested(3, edit)].concat()
     };
     let patch_of = |changes: &[u8]| {

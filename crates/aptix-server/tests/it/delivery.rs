@@ -19,8 +19,8 @@ use tokio_stream::StreamExt;
 use tonic::Code;
 
 use crate::server::{
-    SOON, Server, applied, assert_refused, create_text, line_patch, next, next_event, refusal, serve_here, sha256,
-    submit, two_changes,
+    SOON, Server, applied, assert_refused, create_text, edit_of, line_patch, next, next_event, refusal, serve_here,
+    sha256, submit, two_changes,
 };
 
 /// TUL-002-8.6.4, TUL-002-8.6.7, TUL-002-8.6.8: the stored batch is handed to the agent; the new file is uploaded, and
@@ -209,7 +209,8 @@ async fn a_batch_is_delivered_although_its_author_has_disconnected() {
     let dispatcher = Dispatcher::new(store, settings);
     let mut feed = serve_here(&dispatcher, None).await.unwrap();
     assert!(matches!(feed.next().await, Some(Ok(Delivery::Lease(1, _)))));
-    let batch = aptix_model::batch::Batch::try_from(submit("w", "r", vec![line_patch("app/a")]).edit.unwrap()).unwrap();
+    let batch =
+        aptix_model::batch::Batch::try_from(edit_of(&mut submit("w", "r", vec![line_patch("app/a")])).clone()).unwrap();
     let (workspace, request_id) = ("w".parse().unwrap(), "r".parse().unwrap());
     let submission = Submission { workspace, request_id, batch, origin: Origin::default() };
     dispatcher.check(&submission).await.unwrap();

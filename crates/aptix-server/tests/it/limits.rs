@@ -15,8 +15,8 @@ use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus}
 use tonic_types::StatusExt;
 
 use crate::server::{
-    SOON, Server, applied, assert_refused, create_text, fields, line_patch, next, next_event, part_start, refusal,
-    submit,
+    SOON, Server, applied, assert_refused, create_text, edit_of, fields, line_patch, next, next_event, part_start,
+    refusal, submit,
 };
 
 /// A deadline that tests wait for.
@@ -64,7 +64,7 @@ async fn a_page_fits_into_a_message() {
     let mut client = server.connect().await;
     for number in 0..100 {
         let mut request = submit("w", &format!("r{number}"), vec![create_text("a", "")]);
-        request.edit.as_mut().unwrap().label = "x".repeat(60 << 10);
+        edit_of(&mut request).label = "x".repeat(60 << 10);
         client.submit(request).await.unwrap();
     }
     let mut request =

@@ -181,8 +181,8 @@ async fn a_refused_call_is_logged_with_its_reasons() {
     assert_eq!(log.events(), [event("Batch.Received", size), event("Batch.Refused", refused)]);
 
     // Of the wrong shape: no batch, but a known author.
-    client.submit(v1::SubmitBatchRequest { edit: None, ..submit("w", "r1", vec![]) }).await.unwrap_err();
-    let causes = "INVALID_REQUEST (MISSING) in edit";
+    client.submit(v1::SubmitBatchRequest { content: None, ..submit("w", "r1", vec![]) }).await.unwrap_err();
+    let causes = "INVALID_REQUEST (MISSING) in content";
     let refused = json!({ "Reason": "INVALID_REQUEST", "Count": 1, "Causes": causes });
     assert_eq!(log.events(), [event("Batch.Refused", refused)]);
 

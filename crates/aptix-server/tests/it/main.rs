@@ -7,6 +7,7 @@ mod blobs;
 mod busy;
 mod damage;
 mod delivery;
+mod documents;
 mod hand_made;
 mod history;
 mod lease;
@@ -22,5 +23,4 @@ mod reports;
 mod server;
 mod store_contract;
 mod submit;
-#[cfg(test)]
 mod unacceptable;

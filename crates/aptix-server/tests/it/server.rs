@@ -282,16 +282,25 @@ pub(crate) fn part_chunk(bytes: Vec<u8>) -> v1::UploadBlobRequest {
 
 /// A submit of these file patches.
 pub(crate) fn submit(workspace: &str, request: &str, files: Vec<v1::FilePatch>) -> v1::SubmitBatchRequest {
+    let edit = v1::Edit { label: "test".to_owned(), key: "batch-key".to_owned(), files, ..v1::Edit::default() };
     v1::SubmitBatchRequest {
         workspace_id: workspace.to_owned(),
         request_id: request.to_owned(),
-        edit: Some(v1::Edit { label: "test".to_owned(), key: "batch-key".to_owned(), files, ..v1::Edit::default() }),
+        content: Some(v1::submit_batch_request::Content::Edit(edit)),
         origin: Some(v1::Origin {
             session_id: "session-1".to_owned(),
             conversation_id: "conversation-1".to_owned(),
             turn_id: "turn-1".to_owned(),
         }),
         ..v1::SubmitBatchRequest::default()
+    }
+}
+
+/// The edit of a submit that has one.
+pub(crate) fn edit_of(request: &mut v1::SubmitBatchRequest) -> &mut v1::Edit {
+    match &mut request.content {
+        Some(v1::submit_batch_request::Content::Edit(edit)) => edit,
+        content => panic!("{content:?} is no edit"),
     }
 }
 

@@ -15,7 +15,8 @@ use aptix_server::store::memory::MemoryStore;
 use tonic::Code;
 
 use crate::server::{
-    Server, applied, assert_refused, create_file, create_text, failed, line_patch, next, next_event, refusal, submit,
+    Server, applied, assert_refused, create_file, create_text, edit_of, failed, line_patch, next, next_event, refusal,
+    submit,
 };
 use crate::store_contract;
 
@@ -76,7 +77,7 @@ async fn ids_in_a_request_are_replaced_by_the_server_s() {
         patch.changes.iter_mut().for_each(|change| change.change_id = given.to_owned());
     }
     let mut request = submit("w", "r1", vec![file]);
-    request.edit.as_mut().unwrap().key.clear();
+    edit_of(&mut request).key.clear();
     let batch = client.submit(request.clone()).await.unwrap();
     let files = &batch.edit.as_ref().unwrap().files;
     let mut ids = change_ids(&files[0]);
@@ -131,7 +132,7 @@ async fn a_request_id_identifies_one_batch() {
     let first = client.submit(request.clone()).await.unwrap();
     assert_eq!(client.submit(request.clone()).await.unwrap(), first);
     let mut other = request.clone();
-    other.edit.as_mut().unwrap().label = "another".to_owned();
+    edit_of(&mut other).label = "another".to_owned();
     assert_refused(client.submit(other).await, Code::AlreadyExists, "REQUEST_ID_REUSED", "");
     let mut elsewhere = request;
     elsewhere.workspace_id = "v".to_owned();
@@ -164,13 +165,13 @@ async fn a_stored_batch_is_answered_although_it_would_be_refused_now() {
     assert_eq!((one.unwrap(), two.unwrap()), (stored.clone(), stored.clone()));
 
     let mut other = request.clone();
-    other.edit.as_mut().unwrap().label = "another".to_owned();
+    edit_of(&mut other).label = "another".to_owned();
     assert_refused(client.submit(other).await, Code::AlreadyExists, "REQUEST_ID_REUSED", "");
     let mut elsewhere = request.clone();
     elsewhere.origin = None;
     assert_refused(client.submit(elsewhere).await, Code::AlreadyExists, "REQUEST_ID_REUSED", "");
     let mut shapeless = request.clone();
-    shapeless.edit.as_mut().unwrap().files[0].action = None;
+    edit_of(&mut shapeless).files[0].action = None;
     assert_refused(client.submit(shapeless).await, Code::InvalidArgument, "INVALID_REQUEST", "MISSING");
     let unknown = v1::SubmitBatchRequest { request_id: "r2".to_owned(), ..request.clone() };
     assert_refused(client.submit(unknown).await, Code::InvalidArgument, "TOO_LARGE", "TEXT");
@@ -201,7 +202,7 @@ async fn a_stored_batch_is_answered_whatever_the_server_would_refuse_it_for() {
         let request = submit("w", &format!("r{number}"), vec![file]);
         assert_refused(client.submit(request.clone()).await, code, reason, detail);
         let record = store_contract::batch(number, "w", &request.request_id);
-        let batch = request.edit.clone().unwrap().try_into().unwrap();
+        let batch = edit_of(&mut request.clone()).clone().try_into().unwrap();
         let origin = request.origin.clone().unwrap().into();
         let record = BatchRecord { ids: id_block::of(record.id, &batch), batch, origin, ..record };
         let stored = store_contract::append(&store, record).await;

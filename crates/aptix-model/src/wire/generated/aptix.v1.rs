@@ -3547,9 +3547,6 @@ pub struct SubmitBatchRequest {
     /// batch.
     #[prost(string, tag = "2")]
     pub request_id: ::prost::alloc::string::String,
-    /// What is to happen.
-    #[prost(message, optional, tag = "3")]
-    pub edit: ::core::option::Option<Edit>,
     /// Whose turn it comes from.
     #[prost(message, optional, tag = "4")]
     pub origin: ::core::option::Option<Origin>,
@@ -3557,12 +3554,27 @@ pub struct SubmitBatchRequest {
     /// and previews, also what would become of the files: then the answer has preview. The batch comes without ids.
     #[prost(bool, tag = "5")]
     pub validate_only: bool,
-    /// The edit as its author wrote it; instead of edit. It is parsed by the server, with the failures of the command line.
-    #[prost(message, optional, tag = "6")]
-    pub document: ::core::option::Option<Document>,
     /// How much of the batch the answer holds.
     #[prost(enumeration = "BatchView", tag = "7")]
     pub view: i32,
+    /// What is to happen. Exactly one MUST be set.
+    #[prost(oneof = "submit_batch_request::Content", tags = "3, 6")]
+    pub content: ::core::option::Option<submit_batch_request::Content>,
+}
+/// Nested message and enum types in `SubmitBatchRequest`.
+pub mod submit_batch_request {
+    /// What is to happen. Exactly one MUST be set.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Content {
+        /// The edit.
+        #[prost(message, tag = "3")]
+        Edit(super::Edit),
+        /// The edit as its author wrote it. The server reads it as the command line does, and stores what it says: a document
+        /// that is refused is refused for the same reasons, in the same words. Content that is too large for a message is stored
+        /// as a blob.
+        #[prost(message, tag = "6")]
+        Document(super::Document),
+    }
 }
 /// Answers with the stored batch.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3826,7 +3838,7 @@ pub mod batch_service_client {
         }
         /// Validates a batch and stores it for the workspace's agent. The answer is sent once the batch is durable.
         ///
-        /// Repeating the call with the same request_id, edit and origin stores nothing and answers the batch as it is now, even if
+        /// Repeating the call with the same request_id, content and origin stores nothing and answers the batch as it is now, even if
         /// the server, updated or configured otherwise since, would refuse the batch under a new request_id.
         ///
         /// Errors:
@@ -4033,7 +4045,7 @@ pub mod batch_service_server {
     pub trait BatchService: std::marker::Send + std::marker::Sync + 'static {
         /// Validates a batch and stores it for the workspace's agent. The answer is sent once the batch is durable.
         ///
-        /// Repeating the call with the same request_id, edit and origin stores nothing and answers the batch as it is now, even if
+        /// Repeating the call with the same request_id, content and origin stores nothing and answers the batch as it is now, even if
         /// the server, updated or configured otherwise since, would refuse the batch under a new request_id.
         ///
         /// Errors:
