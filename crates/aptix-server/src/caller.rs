@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::server::TcpConnectInfo;
+use tonic::{Request, Status};
 
 /// The key that limits are counted by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -144,6 +145,13 @@ pub struct Peer {
     pub(crate) activity: Arc<Activity>,
     /// Cancelled when the connection is to be closed.
     pub(crate) cut: CancellationToken,
+}
+
+impl Peer {
+    /// Who sent a request.
+    pub(crate) fn of<T>(request: &Request<T>) -> Result<&Self, Status> {
+        request.extensions().get().ok_or_else(|| Status::internal("the call came over no connection"))
+    }
 }
 
 /// Bytes of large messages of one connection that are decoded and worked on at one time. It is half of what all

@@ -13,7 +13,9 @@ pub(super) fn given(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-pub(super) fn missing(field: &str, expected: &str) -> Failure {
+/// Refuses a message in which a field is not set.
+#[must_use]
+pub fn missing(field: &str, expected: &str) -> Failure {
     let message = format!("{field} is not set, expected {expected}");
     Failure::new(Reason::InvalidRequest, message).detail(Detail::Missing).field(field)
 }

@@ -19,7 +19,7 @@ mod search;
 pub mod v1;
 
 pub use event::event_kind;
-pub use field::{digest, id};
+pub use field::{digest, id, missing};
 pub use record::{event_message, file_ids, listed_message};
 
 /// The protocol's descriptors, for gRPC reflection: an encoded `google.protobuf.FileDescriptorSet`.

@@ -12,7 +12,6 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
-use super::batch::missing;
 use super::status::status;
 use super::{link, report};
 use crate::dispatcher::Dispatcher;
@@ -67,7 +66,7 @@ impl AgentService {
     async fn report(&self, request: v1::ReportBatchRequest) -> Result<v1::Batch, Refusal> {
         let workspace = wire::id("workspaceId", &request.workspace_id)?;
         let id = wire::id("batchId", &request.batch_id)?;
-        let report = request.report.ok_or_else(|| missing("report", "what became of the batch"))?;
+        let report = request.report.ok_or_else(|| wire::missing("report", "what became of the batch"))?;
         let report = Report::try_from(report::bounded(report)?)?;
         let lease = LeaseProof { epoch: request.lease_epoch, secret: secret_digest(&request.lease_secret) };
         let batch = self.0.report(workspace, id, lease, report).await?;

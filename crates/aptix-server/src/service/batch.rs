@@ -19,7 +19,6 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 
-use super::file::peer;
 use super::status::status;
 use super::submitted::{Submitted, edit_bytes};
 use super::{page, part};
@@ -56,7 +55,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         request: Request<v1::SubmitBatchRequest>,
     ) -> Result<Response<v1::SubmitBatchResponse>, Status> {
         let began = Instant::now();
-        let peer = peer(&request)?.clone();
+        let peer = Peer::of(&request)?.clone();
         let request = request.into_inner();
         let trace = Trace {
             origin: request.origin.clone().map(Into::into).unwrap_or_default(),
@@ -273,17 +272,11 @@ fn selector(batch: Option<v1::get_batch_request::Batch>) -> Result<BatchSelector
     match batch {
         Some(v1::get_batch_request::Batch::BatchId(id)) => wire::id("batchId", &id).map(BatchSelector::Id),
         Some(v1::get_batch_request::Batch::RequestId(id)) => wire::id("requestId", &id).map(BatchSelector::Request),
-        None => Err(missing("batch", "batchId or requestId")),
+        None => Err(wire::missing("batch", "batchId or requestId")),
     }
 }
 
 /// Describes a record that cannot be read.
 pub(super) fn damage(revision: Revision, batch: Option<BatchId>, message: String) -> v1::Damage {
     v1::Damage { revision: revision.0, batch_id: batch.map(|id| id.to_string()).unwrap_or_default(), message }
-}
-
-pub(super) fn missing(field: &str, expected: &str) -> Failure {
-    Failure::new(Reason::InvalidRequest, format!("{field} is not set, expected {expected}"))
-        .detail(Detail::Missing)
-        .field(field)
 }

@@ -16,7 +16,6 @@ use tokio::time::timeout;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::batch::missing;
 use super::page;
 use super::status::{status, too_late};
 use crate::caller::Peer;
@@ -55,7 +54,7 @@ impl v1::file_service_server::FileService for FileService {
             Some(v1::file_selector::File::Path(path)) => {
                 RootedPath::new(&path).map(FileSelector::Path).map_err(|error| bad_path("path", &error))
             }
-            None => Err(missing("file", "docPath or path")),
+            None => Err(wire::missing("file", "docPath or path")),
         };
         let which = which.map_err(status)?;
         let (file, content) = self.dispatcher.read_file(&workspace, which).await.map_err(status)?;
@@ -129,7 +128,7 @@ impl v1::file_service_server::FileService for FileService {
         request: Request<Streaming<v1::UploadBlobRequest>>,
     ) -> Result<Response<v1::UploadBlobResponse>, Status> {
         let closing = self.dispatcher.closing();
-        let place = self.dispatcher.upload_place(peer(&request)?).await.map_err(status)?;
+        let place = self.dispatcher.upload_place(Peer::of(&request)?).await.map_err(status)?;
         let lost = place.cut.clone();
         let upload = self.upload(place, request.into_inner());
         let uploaded = tokio::select! {
@@ -148,7 +147,7 @@ impl v1::file_service_server::FileService for FileService {
         &self,
         request: Request<v1::DownloadBlobRequest>,
     ) -> Result<Response<Self::DownloadBlobStream>, Status> {
-        let peer = peer(&request)?.clone();
+        let peer = Peer::of(&request)?.clone();
         let request = request.into_inner();
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let digest = wire::digest("sha256", &request.sha256).map_err(status)?;
@@ -162,17 +161,17 @@ impl FileService {
     async fn upload(&self, place: Place, mut parts: Streaming<v1::UploadBlobRequest>) -> Result<BlobRef, Status> {
         use v1::upload_blob_request::Part;
         let Some(Part::Start(start)) = self.next(&mut parts).await?.and_then(|first| first.part) else {
-            return Err(status(missing("start", "the blob's name in the first message")));
+            return Err(status(wire::missing("start", "the blob's name in the first message")));
         };
         let workspace = wire::id("start.workspaceId", &start.workspace_id).map_err(status)?;
-        let blob = start.blob.ok_or_else(|| status(missing("start.blob", "the blob's digest and size")))?;
+        let blob = start.blob.ok_or_else(|| status(wire::missing("start.blob", "the blob's digest and size")))?;
         let blob = BlobRef::try_from(blob).map_err(status)?;
         let lease = secret_digest(&start.lease_secret);
         let mut upload = self.dispatcher.upload(place, workspace, blob, lease).await.map_err(status)?;
         while let Some(message) = self.next(&mut parts).await? {
             match message.part {
                 Some(Part::Chunk(chunk)) if chunk.is_empty() => {
-                    return Err(status(missing("chunk", "1 byte to 1 MiB")));
+                    return Err(status(wire::missing("chunk", "1 byte to 1 MiB")));
                 }
                 Some(Part::Chunk(chunk)) if chunk.len() > CHUNK_BYTES => {
                     let message = format!("a chunk has {} bytes, at most {CHUNK_BYTES} are taken", chunk.len());
@@ -184,7 +183,7 @@ impl FileService {
                     let failure = Failure::new(Reason::InvalidRequest, "a second blob is named in one upload");
                     return Err(status(failure.detail(Detail::UnexpectedField).field("start")));
                 }
-                None => return Err(status(missing("part", "start or chunk"))),
+                None => return Err(status(wire::missing("part", "start or chunk"))),
             }
         }
         upload.finish().await.map_err(status)
@@ -200,10 +199,6 @@ impl FileService {
 }
 
 /// Admission has seen to it that every call has one.
-pub(super) fn peer<T>(request: &Request<T>) -> Result<&Peer, Status> {
-    request.extensions().get().ok_or_else(|| Status::internal("the call came over no connection"))
-}
-
 fn bad_path(field: &str, error: &PathError) -> Failure {
     Failure::new(Reason::InvalidPath, error.to_string()).detail(error.detail()).field(field)
 }

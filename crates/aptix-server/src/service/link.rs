@@ -15,7 +15,6 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Code, Status, Streaming};
 use tonic_types::StatusExt;
 
-use super::batch::missing;
 use super::event;
 use super::status::status;
 use crate::dispatcher::feed::{Answered, Delivery, Hello};
@@ -37,7 +36,7 @@ pub(super) async fn hello(requests: &mut Streaming<v1::ServeRequest>) -> Result<
     match first {
         Some(Sent::Hello(hello)) => read(hello).map_err(status),
         Some(Sent::Answer(_)) => Err(status(out_of_place("answer", "the first message is an Answer, expected Hello"))),
-        None => Err(status(missing("hello", "who serves, as the first message"))),
+        None => Err(status(wire::missing("hello", "who serves, as the first message"))),
     }
 }
 
@@ -60,9 +59,11 @@ pub(super) fn answers(
         Some(Sent::Answer(v1::Answer { question_id, answer: Some(answer) })) => {
             Ok(Answered(question_id, Answer(answer)))
         }
-        Some(Sent::Answer(_)) => Err(missing("answer.answer", "a member that this version knows").into()),
+        Some(Sent::Answer(_)) => Err(wire::missing("answer.answer", "a member that this version knows").into()),
         Some(Sent::Hello(_)) => Err(out_of_place("hello", "a second Hello came, expected one for a connection").into()),
-        None => Err(missing("message", "hello or answer: the agent's version may be newer than the server's").into()),
+        None => {
+            Err(wire::missing("message", "hello or answer: the agent's version may be newer than the server's").into())
+        }
     })
 }
 

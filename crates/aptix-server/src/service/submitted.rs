@@ -12,7 +12,6 @@ use aptix_model::wire::{self, v1};
 use prost::Message;
 use tokio_util::bytes::Bytes;
 
-use super::batch::missing;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::Submission;
@@ -49,7 +48,7 @@ impl Submitted {
                 }
             },
             None => {
-                failures.push(missing("content", "edit or document"));
+                failures.push(wire::missing("content", "edit or document"));
                 (None, None)
             }
         };

@@ -4,7 +4,7 @@ use aptix_model::documents::{self, Dialect};
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::submit_batch_request::Content;
 use prost::Message;
-use tonic::Code;
+use tonic::{Code, Status};
 
 use crate::server::{Clients, Server, assert_refused, fields, refusal, submit};
 
@@ -30,8 +30,8 @@ fn document(request: &str, dialect: &str, text: impl Into<Vec<u8>>) -> v1::Submi
     v1::SubmitBatchRequest { content: Some(Content::Document(document)), ..submit("w", request, Vec::new()) }
 }
 
-async fn sent(client: &mut Clients, request: v1::SubmitBatchRequest) -> v1::SubmitBatchResponse {
-    client.batches.submit_batch(request).await.unwrap().into_inner()
+async fn sent(client: &mut Clients, request: v1::SubmitBatchRequest) -> Result<v1::SubmitBatchResponse, Status> {
+    Ok(client.batches.submit_batch(request).await?.into_inner())
 }
 
 /// What the server stores of a document is what the document says; the dialect may be named or not, and a repeated call is
@@ -45,10 +45,10 @@ async fn a_document_of_every_dialect_is_stored_as_what_it_says() {
         let said = documents::parse(text.as_bytes(), None).unwrap();
         for dialect in ["", name] {
             let request = document(&format!("{name}-{dialect}"), dialect, text);
-            let answer = sent(&mut client, request.clone()).await;
+            let answer = sent(&mut client, request.clone()).await.unwrap();
             assert_eq!(answer.dialect, name);
             let stored = answer.batch.unwrap();
-            let again = sent(&mut client, request).await.batch.unwrap();
+            let again = sent(&mut client, request).await.unwrap().batch.unwrap();
             assert_eq!(stored.batch_id, again.batch_id, "{name}");
             assert_eq!(aptix_model::batch::Batch::try_from(stored.edit.unwrap()).unwrap(), said.batch, "{name}");
         }
@@ -61,23 +61,25 @@ async fn what_has_no_effect_is_said() {
     let server = Server::start();
     let mut client = server.connect().await;
     let text = "<think>\n```diff\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-x\n+y\n```\n</think>\n";
-    let answer = sent(&mut client, document("r1", "chat", format!("{text}{}", DOCUMENTS[9].1))).await;
+    let answer = sent(&mut client, document("r1", "chat", format!("{text}{}", DOCUMENTS[9].1))).await.unwrap();
     assert_eq!(answer.warnings.len(), 1, "{:?}", answer.warnings);
 }
+
+/// A dialect, a document, and the reason, detail and fields that it is refused with.
+type Case = (&'static str, &'static [u8], &'static str, &'static str, &'static [&'static str]);
 
 /// A document is refused for the reasons, and in the words, of the command line; nothing is stored.
 #[tokio::test]
 async fn a_document_that_says_no_edit_is_refused_in_its_own_terms() {
     let server = Server::start();
     let mut client = server.connect().await;
-    let deep = "[".repeat(1 << 20);
-    let cases: [(&str, &[u8], &str, &str, &[&str]); 9] = [
+    let cases: [Case; 9] = [
         ("", b"no edit at all", "NO_EDIT_FOUND", "", &[]),
         ("", b" \n ", "INVALID_REQUEST", "EMPTY", &[]),
         ("nonsense", b"{}", "INVALID_REQUEST", "UNKNOWN_ENUM", &["document.dialect"]),
         ("auto", b"{}", "INVALID_REQUEST", "UNKNOWN_ENUM", &["document.dialect"]),
-        ("line-patch", DOCUMENTS[0].1[..100].as_bytes(), "INVALID_REQUEST", "JSON", &[]),
-        ("line-patch", deep.as_bytes(), "INVALID_REQUEST", "DEPTH", &[]),
+        ("line-patch", &DOCUMENTS[0].1.as_bytes()[..100], "INVALID_REQUEST", "JSON", &[]),
+        ("line-patch", &[b'['; 1 << 20], "INVALID_REQUEST", "DEPTH", &[]),
         ("git-patch", b"\xff\xfe\x00", "PATCH_MALFORMED", "NUL", &[]),
         ("codex-patch", b"*** Begin Patch\n*** Add File: a.txt\n+one\n", "PATCH_TRUNCATED", "MARKER", &[]),
         (
@@ -119,9 +121,9 @@ async fn large_content_of_a_document_becomes_a_blob() {
     let text = text.into_bytes();
     assert!(text.len() + 1000 < 4 << 20);
     let rehearsed = v1::SubmitBatchRequest { validate_only: true, ..document("r1", "", text.clone()) };
-    assert_eq!(sent(&mut client, rehearsed).await.batch.unwrap().batch_id, "");
-    let stored = sent(&mut client, document("r1", "", text.clone())).await.batch.unwrap();
-    let again = sent(&mut client, document("r1", "", text)).await.batch.unwrap();
+    assert_eq!(sent(&mut client, rehearsed).await.unwrap().batch.unwrap().batch_id, "");
+    let stored = sent(&mut client, document("r1", "", text.clone())).await.unwrap().batch.unwrap();
+    let again = sent(&mut client, document("r1", "", text)).await.unwrap().batch.unwrap();
     assert_eq!(stored.batch_id, again.batch_id);
     let whole = client.get("w", &stored.batch_id).await.unwrap();
     assert!(whole.encoded_len() < 4 << 20);
@@ -143,7 +145,7 @@ async fn large_content_of_a_document_becomes_a_blob() {
 async fn a_request_id_identifies_one_document() {
     let server = Server::start();
     let mut client = server.connect().await;
-    sent(&mut client, document("r1", "", DOCUMENTS[1].1)).await;
+    sent(&mut client, document("r1", "", DOCUMENTS[1].1)).await.unwrap();
     let other = client.batches.submit_batch(document("r1", "", DOCUMENTS[2].1)).await;
     assert_refused(other, Code::AlreadyExists, "REQUEST_ID_REUSED", "");
 }
