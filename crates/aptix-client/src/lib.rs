@@ -28,6 +28,7 @@ pub mod apply;
 pub mod cli;
 #[cfg(feature = "agent")]
 pub mod connection;
+pub mod live;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 #[cfg(feature = "agent")]

@@ -82,7 +82,7 @@ catalogue! {
         NeedsOperator = "NEEDS_OPERATOR",
         /// Another process holds the workspace.
         WorkspaceBusy = "WORKSPACE_BUSY",
-        /// No such batch, file patch, change, workspace or cloud file for this caller.
+        /// No such batch, file patch, change, workspace or file for this caller.
         NotFound = "NOT_FOUND",
         /// The same request id was used before with another payload.
         RequestIdReused = "REQUEST_ID_REUSED",

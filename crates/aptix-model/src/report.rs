@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use crate::digest::Sha256Digest;
 use crate::failure::Failure;
+use crate::reason::Detail;
 use crate::words::words;
 
 /// What became of a batch.
@@ -99,6 +100,20 @@ words! {
 }
 
 impl Withheld {
+    /// The catalogue's word for it.
+    #[must_use]
+    pub const fn detail(self) -> Detail {
+        match self {
+            Self::Ignored => Detail::Ignored,
+            Self::Secret => Detail::Secret,
+            Self::Denied => Detail::Denied,
+            Self::Reads => Detail::Reads,
+            Self::HardLinked => Detail::HardLinked,
+            Self::Unapproved => Detail::Unapproved,
+            Self::Unknown => Detail::Unknown,
+        }
+    }
+
     /// What it means, to follow "because".
     #[must_use]
     pub const fn because(self) -> &'static str {

@@ -55,7 +55,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         workspace
         policy
         apply
-        undo
+        live | undo
         present
         connection
         person

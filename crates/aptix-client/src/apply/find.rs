@@ -13,12 +13,10 @@ use aptix_model::report::Withheld;
 
 use super::refusal::Refusal;
 use crate::policy::Policy;
-use crate::policy::caller::Caller;
+use crate::policy::disclosure::Disclosure;
 use crate::policy::egress::{self, Sight};
-use crate::policy::ignore_rules;
 use crate::policy::paths::Named;
 use crate::workspace::read::attributes::Attributes;
-use crate::workspace::read::ignored::Ignored;
 use crate::workspace::read::listing::Listings;
 use crate::workspace::read::place::{Claim, Claims, Place};
 use crate::workspace::read::snapshot::{self, Original, ReadError};
@@ -151,7 +149,7 @@ pub(crate) struct Search<'w> {
     workspace: &'w Workspace,
     policy: &'w Policy,
     listings: Listings,
-    ignored: Ignored,
+    disclosure: Disclosure<'w>,
     seen: Claims,
     left: u64,
     /// How many more bytes of withheld files may be read: apart, so that no other file measures them.
@@ -165,7 +163,7 @@ impl<'w> Search<'w> {
             workspace,
             policy,
             listings: Listings::default(),
-            ignored: Ignored::default(),
+            disclosure: Disclosure::new(workspace, policy),
             seen: Claims::new(),
             left,
             withheld_left: left,
@@ -213,7 +211,7 @@ impl<'w> Search<'w> {
         // Never less because of what was read before: that would disclose the size of the last file.
         let limit = if role == Role::Whole { limits.batch_bytes } else { limits.file_bytes.min(limits.batch_bytes) };
         let together = || ReadError::BatchTooLarge { limit: limits.batch_bytes }.failure();
-        let sight = Sight { ignored: self.is_ignored(&place, &real), ..sight };
+        let sight = Sight { ignored: self.disclosure.is_ignored(&place, &real), ..sight };
         let by_path = egress::withheld(self.policy, sight);
         let original = match snapshot::read(self.workspace, &mut self.listings, &place, limit) {
             Ok(original) => original,
@@ -236,32 +234,7 @@ impl<'w> Search<'w> {
         let secret = egress::secret(self.policy, sight);
         let left = if withheld.is_some() { &mut self.withheld_left } else { &mut self.left };
         *left = left.checked_sub(bytes.len() as u64).ok_or_else(together)?;
-        let is_rules = self.has_rules(&place, &real);
+        let is_rules = self.disclosure.has_rules(&place, &real);
         Ok(Found { place, original, other: None, attributes: None, withheld, secret, is_rules })
-    }
-
-    /// Whether a file holds ignore rules under any of its names; only servers are concerned.
-    fn has_rules(&self, place: &Place, real: &str) -> bool {
-        let Some(root) = self.workspace.roots().get(place.root()).filter(|_| self.policy.caller == Caller::Server)
-        else {
-            return false;
-        };
-        ignore_rules::is_one(place.path.as_str()) || ignore_rules::is_one(real) || self.ignored.has_rules(root, real)
-    }
-
-    /// Whether a file is ignored under any of its names; only servers are concerned.
-    fn is_ignored(&mut self, place: &Place, real: &str) -> Option<bool> {
-        if self.policy.caller != Caller::Server {
-            return Some(false);
-        }
-        let root = self.workspace.roots().get(place.root())?;
-        let mut paths: Vec<&str> = vec![real, place.path.as_str()];
-        paths.extend(place.links.iter().map(String::as_str));
-        paths.dedup();
-        let mut is_ignored = false;
-        for path in paths {
-            is_ignored |= self.ignored.is_ignored(place.root(), root, path).ok()?;
-        }
-        Some(is_ignored)
     }
 }

@@ -13,7 +13,7 @@ use crate::apply::path_style::PathStyle;
 use crate::policy::Policy;
 use crate::policy::egress;
 use crate::workspace::read::place::Claim;
-use crate::workspace::read::walk::{Met, walk};
+use crate::workspace::read::walk::{Closed, Kind, Met, Visit, Way, walk};
 use crate::workspace::roots::workspace::Workspace;
 
 /// Files and directories that are looked at.
@@ -43,19 +43,14 @@ pub(super) fn with_near_paths(
     if missing.is_empty() {
         return failures;
     }
-    let mut left = MET;
-    let walked = walk(workspace, None, &|path| egress::may_be_searched(policy, path), &mut |met| {
-        if let Met::File(file) = met {
-            missing.iter_mut().for_each(|missing| missing.look_at(&file.path));
-        }
-        left -= 1;
-        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    if walked.is_err() {
+    let Some(root) = workspace.root(0) else { return failures };
+    let way = Way { root, path: None, after: None };
+    let mut looking = Looking { policy, missing, left: MET };
+    if walk(way, &mut looking).is_err() {
         return failures;
     }
     let paths = PathStyle::among(workspace.roots().len());
-    for Missing { failure, below, named_alike, .. } in missing {
+    for Missing { failure, below, named_alike, .. } in looking.missing {
         let Some(failure) = failures.get_mut(failure) else { continue };
         let file = failure.file_index.and_then(|file| batch.batch.files.get(file)).map(|file| &file.target);
         let near = if below.is_empty() { named_alike } else { below };
@@ -76,6 +71,28 @@ pub(super) fn with_near_paths(
         }
     }
     failures
+}
+
+/// Looks for paths like those that lead to no file.
+struct Looking<'a> {
+    policy: &'a Policy,
+    missing: Vec<Missing<'a>>,
+    /// How many more files and directories are looked at.
+    left: usize,
+}
+
+impl Visit for Looking<'_> {
+    fn may_look(&mut self, path: &str, _: Kind) -> Result<(), Closed> {
+        egress::may_be_searched(self.policy, 0, path)
+    }
+
+    fn see(&mut self, met: &Met<'_>) -> ControlFlow<()> {
+        if let Met::File(file) = met {
+            self.missing.iter_mut().for_each(|missing| missing.look_at(&file.path));
+        }
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
 
 /// A path that leads to no file, and paths like it: never more than one too many to be named.

@@ -7,7 +7,6 @@ mod author;
 mod calls;
 mod hunks;
 mod line;
-mod line_search;
 mod prepared;
 mod read;
 mod search;

@@ -1,12 +1,13 @@
 //! `read_file`: lines of a file, and the digest that a line patch has to name.
 
-use aptix_engine::digest::sha256;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::tools::look::ReadFile;
 use aptix_model::tools::read_file::Lines;
 
 use crate::apply::find::Search;
+use crate::live::facts::{Encoding, Facts, Terminators};
+use crate::live::searchable::without_mark;
 use crate::policy::Policy;
 use crate::policy::egress;
 use crate::workspace::read::place::Claim;
@@ -30,8 +31,9 @@ pub(super) fn read(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> R
             .hint("look for it with ripgrep_files; paths are relative to the workspace's root, and case counts"));
     };
     let bytes = original.bytes;
-    check_text(&bytes).map_err(named)?;
-    let body = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let facts = Facts::of(&bytes);
+    check_text(facts.encoding).map_err(named)?;
+    let body = without_mark(&bytes);
     let lines: Vec<&[u8]> = body.split_inclusive(|byte| *byte == b'\n').collect();
     let start = call.start_line as usize;
     if start > lines.len().max(1) {
@@ -63,7 +65,7 @@ pub(super) fn read(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> R
         success: true,
         path: found.place.path.as_str().to_owned(),
         doc_path: found.place.doc_path,
-        sha256: sha256(&bytes).to_string(),
+        sha256: facts.sha256.to_string(),
         size_bytes: bytes.len(),
         line_count: lines.len(),
         start_line: start,
@@ -72,20 +74,18 @@ pub(super) fn read(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> R
             Some(_) => format!("{}~{asked}", end + 1),
             None => format!("{}~", end + 1),
         }),
-        line_endings: line_endings(&lines),
+        line_endings: line_endings(facts.terminators),
         ends_with_newline: bytes.is_empty() || bytes.ends_with(b"\n"),
         is_utf8,
         text,
     })
 }
 
-fn check_text(bytes: &[u8]) -> Result<(), Failure> {
-    let (detail, message) = if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-        (Detail::Encoding, "the file begins with a UTF-16 byte order mark and is not shown")
-    } else if bytes.contains(&0) {
-        (Detail::Binary, "the file has a NUL byte, is taken for binary and is not shown")
-    } else {
-        return Ok(());
+fn check_text(encoding: Encoding) -> Result<(), Failure> {
+    let (detail, message) = match encoding {
+        Encoding::Utf16 => (Detail::Encoding, "the file begins with a UTF-16 byte order mark and is not shown"),
+        Encoding::Binary => (Detail::Binary, "the file has a NUL byte, is taken for binary and is not shown"),
+        Encoding::Utf8 | Encoding::Utf8Marked | Encoding::Other => return Ok(()),
     };
     Err(Failure::new(Reason::NotText, message)
         .detail(detail)
@@ -97,12 +97,11 @@ fn content(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\n").map_or(line, |line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-fn line_endings(lines: &[&[u8]]) -> &'static str {
-    let count = |end: &[u8]| lines.iter().filter(|line| line.ends_with(end)).count();
-    match (count(b"\r\n"), count(b"\n")) {
-        (_, 0) => "none",
-        (0, _) => "lf",
-        (with, all) if with == all => "crlf",
-        _ => "mixed",
+const fn line_endings(terminators: Terminators) -> &'static str {
+    match terminators {
+        Terminators::None => "none",
+        Terminators::Lf => "lf",
+        Terminators::Crlf => "crlf",
+        Terminators::Mixed => "mixed",
     }
 }

@@ -3,22 +3,24 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
+use aptix_engine::text::line_regex::Letters;
 use aptix_model::failure::Failure;
+use aptix_model::path::WorkspacePath;
 use aptix_model::reason::Reason;
-use aptix_model::tools::look::Search;
+use aptix_model::tools::look::{Case, Search};
 use aptix_model::tools::ripgrep::{FileFound, Found, LineFound};
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::line_search::{Line, LineSearch, Stopped};
 use super::until::Until;
+use crate::live::line_search::{Line, LineSearch, Stopped, has_capital};
+use crate::live::searchable::{Searchable, costly, without_mark};
 use crate::policy::Policy;
-use crate::policy::egress::{self, Sight};
-use crate::policy::paths::Named;
-use crate::workspace::read::walk::{File, Met, walk};
+use crate::policy::disclosure::Disclosure;
+use crate::workspace::read::walk::{Closed, File, Kind, Met, Visit, Way, walk};
 use crate::workspace::roots::workspace::Workspace;
 
-/// Bytes of a file that is searched.
-const FILE_BYTES: u64 = 16 << 20;
+/// The one root that tools search.
+const ROOT: usize = 0;
 /// Most bytes of lines that are shown.
 const TEXT_BYTES: usize = 256 << 10;
 /// Characters of a line that are shown.
@@ -46,41 +48,37 @@ pub(super) fn search(
     show: Show,
     until: &Until,
 ) -> Result<Found, Failure> {
-    let mut pattern = call.pattern.as_deref().map(|pattern| LineSearch::new(pattern, call.case)).transpose()?;
-    let glob = call.glob.as_deref().map(glob).transpose()?;
+    let pattern = call.pattern.as_deref();
     let mut hunt = Hunt {
-        policy,
+        disclosure: Disclosure::new(workspace, policy),
+        until,
+        pattern: pattern.map(|pattern| LineSearch::new(pattern, letters(call.case, pattern))).transpose()?,
+        glob: call.glob.as_deref().map(glob).transpose()?,
         near: call.context as usize,
         show,
         files: Vec::new(),
+        max_files: call.max_files as usize,
         left: call.max_results,
         room: TEXT_BYTES,
         cut: None,
         costly: None,
         skipped: 0,
     };
-    let unread = walk(workspace, call.path.as_ref(), &|path| egress::may_be_searched(policy, path), &mut |met| {
-        if until.is_over() {
-            hunt.cut = Some("time");
-        } else if let Met::File(file) = met
-            && glob.as_ref().is_none_or(|glob| glob.is_match(&file.path))
-        {
-            match hunt.find(file, pattern.as_mut(), until) {
-                Some(_) if hunt.files.len() >= call.max_files as usize => hunt.cut = Some("max_files"),
-                found => hunt.files.extend(found),
-            }
-        }
-        if hunt.cut.is_some() || hunt.costly.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })
-    .map_err(|error| error.failure().field("path"))?;
+    let way = Way { root: workspace.primary(), path: call.path.as_ref().map(WorkspacePath::as_str), after: None };
+    let unread = walk(way, &mut hunt).map_err(|error| error.failure().field("path"))?;
     if let Some(path) = hunt.costly {
-        let message = format!("the search of {path} takes more steps than a file of its size is worth");
-        let hint = "repeat less in the pattern, write (?-u:\\b) for \\b, or leave the file out by path or glob";
-        return Err(Failure { path: Some(path), ..Failure::new(Reason::MatchBudgetExceeded, message) }
-            .field("pattern")
-            .hint(hint));
+        return Err(costly(path));
     }
     Ok(Found { success: true, files: hunt.files, cut: hunt.cut, skipped: hunt.skipped + unread })
+}
+
+/// How letters are compared: smart means that they have to agree in case if the pattern has a capital.
+fn letters(case: Case, pattern: &str) -> Letters {
+    match case {
+        Case::Insensitive => Letters::AnyCase,
+        Case::Smart if !has_capital(pattern) => Letters::AnyCase,
+        Case::Smart | Case::Sensitive => Letters::Exact,
+    }
 }
 
 fn glob(text: &str) -> Result<GlobMatcher, Failure> {
@@ -104,11 +102,16 @@ fn glob(text: &str) -> Result<GlobMatcher, Failure> {
 
 /// A search that is under way.
 struct Hunt<'p> {
-    policy: &'p Policy,
+    disclosure: Disclosure<'p>,
+    until: &'p Until,
+    /// What is looked for in lines; any file matches if absent.
+    pattern: Option<LineSearch>,
+    glob: Option<GlobMatcher>,
     /// Lines above and below a match that are shown.
     near: usize,
     show: Show,
     files: Vec<FileFound>,
+    max_files: usize,
     /// How many more matches may be shown.
     left: u32,
     /// How many more bytes of lines may be shown.
@@ -120,26 +123,52 @@ struct Hunt<'p> {
     skipped: u32,
 }
 
+impl Visit for Hunt<'_> {
+    fn may_look(&mut self, path: &str, kind: Kind) -> Result<(), Closed> {
+        self.disclosure.may_be_searched(ROOT, path, kind)
+    }
+
+    fn see(&mut self, met: &Met<'_>) -> ControlFlow<()> {
+        if self.until.is_over() {
+            self.cut = Some("time");
+        } else if let Met::File(file) = met
+            && self.glob.as_ref().is_none_or(|glob| glob.is_match(&file.path))
+        {
+            let mut pattern = self.pattern.take();
+            match self.find(file, pattern.as_mut()) {
+                Some(_) if self.files.len() >= self.max_files => self.cut = Some("max_files"),
+                found => self.files.extend(found),
+            }
+            self.pattern = pattern;
+        }
+        if self.cut.is_some() || self.costly.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
 impl Hunt<'_> {
     /// The matches in a file; nothing if it has none, or is not searched.
-    fn find(&mut self, file: &File<'_>, pattern: Option<&mut LineSearch>, until: &Until) -> Option<FileFound> {
+    fn find(&mut self, file: &File<'_>, pattern: Option<&mut LineSearch>) -> Option<FileFound> {
         let path = file.path.clone();
         let Some(pattern) = pattern else {
             return Some(FileFound { path, matches: None, lines: Vec::new() });
         };
-        let Ok(Some(bytes)) = file.read(FILE_BYTES) else {
-            self.skipped += 1;
-            return None;
+        let bytes = match Searchable::of(file, ROOT, &mut self.disclosure) {
+            Searchable::Bytes(bytes) => bytes,
+            Searchable::Closed => return None,
+            Searchable::Unreadable => {
+                self.skipped += 1;
+                return None;
+            }
         };
-        // Binary files and withheld ones are not searched.
-        let sight = Sight { head: &bytes, ..Sight::of(Named { root: 0, path: &path, real: &path }) };
-        if bytes.contains(&0) || egress::withheld(self.policy, sight).is_some() {
-            return None;
-        }
-        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         let (mut matches, mut lines) = (0, Vec::new());
         let near = if self.show == Show::Lines { self.near } else { 0 };
-        let searched = pattern.lines(text, near, until, &mut |line| match self.take(&line, &mut matches, &mut lines) {
+        let until = self.until;
+        let text = without_mark(&bytes);
+        let searched = pattern.lines(text, near, &|| until.is_over(), &mut |line| match self.take(
+            &line,
+            &mut matches,
+            &mut lines,
+        ) {
             Ok(()) => ControlFlow::Continue(()),
             Err(cut) => {
                 self.cut = Some(cut);

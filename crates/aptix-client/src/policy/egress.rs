@@ -85,13 +85,18 @@ pub(crate) fn secret(policy: &Policy, sight: Sight<'_>) -> Option<Secret> {
     found.or_else(|| (protection::is_private_key(real, sight.head) && !is_allowed(real)).then_some(Secret::Asked))
 }
 
-/// Refuses to search a file or directory of the first root that holds secrets or that policy denies.
-pub(crate) fn may_be_searched(policy: &Policy, path: &str) -> Result<(), Closed> {
-    let file = Named { root: 0, path, real: path };
+/// Refuses to search a file or directory of a root that holds secrets or that policy denies.
+pub(crate) fn may_be_searched(policy: &Policy, root: usize, path: &str) -> Result<(), Closed> {
+    let file = Named { root, path, real: path };
     if secret(policy, Sight::of(file)).is_some() {
         return Err(Closed { detail: Protection::Secret.detail(), why: Protection::Secret.to_string() });
     }
     policy.open(file).map_err(|denial| Closed { detail: Detail::Denied, why: denial.to_string() })
+}
+
+/// Why a withheld file or directory is not searched.
+pub(crate) fn not_searched(why: Withheld) -> Closed {
+    Closed { detail: why.detail(), why: why.because().to_owned() }
 }
 
 /// Refuses to touch a file of secrets, except for the user.
@@ -129,9 +134,9 @@ pub(crate) fn no_source(why: Withheld, caller: Caller) -> Failure {
     Failure::new(Reason::PolicyDenied, message).detail(Detail::Withheld).hint(hint)
 }
 
-/// The answer to a tool that asks to read a withheld file.
+/// The answer to a caller that asks to read a withheld file; its detail is the word for the reason.
 pub(crate) fn not_read(why: Withheld, caller: Caller) -> Failure {
-    let detail = if why == Withheld::Secret { Detail::Secret } else { Detail::Withheld };
+    let detail = why.detail();
     let hint = "ask a person at the workstation for what you need of it";
     Failure::new(Reason::PolicyDenied, not_shown(why, caller)).detail(detail).hint(hint)
 }

@@ -5,6 +5,7 @@
 pub(crate) mod allow;
 pub mod caller;
 pub mod choices;
+pub(crate) mod disclosure;
 pub(crate) mod document;
 pub(crate) mod egress;
 pub mod files;

@@ -21,6 +21,7 @@ mod history;
 mod history_index;
 mod hostile_records;
 mod large;
+mod live;
 mod mcp;
 mod moves;
 mod near_path;

@@ -69,6 +69,14 @@ catalogue! {
         Secret = "SECRET",
         /// Nothing of the file's content is shown to a server or a tool, and the edit would compare it or take it along.
         Withheld = "WITHHELD",
+        /// Git, or a file `.ignore`, ignores the file, and so no server reads it.
+        Ignored = "IGNORED",
+        /// The file is not among those that `reads` of the policy lets servers read.
+        Reads = "READS",
+        /// The policy shows a server nothing of a file before a person has agreed to a batch.
+        Unapproved = "UNAPPROVED",
+        /// The ignore rules above the file cannot be read, and so no server reads it.
+        Unknown = "UNKNOWN",
         /// The file controls an editor, an agent, a build service or version control.
         Sensitive = "SENSITIVE",
         /// A list in a policy file denies the file.

@@ -69,11 +69,11 @@ struct Ruled<'a> {
 }
 
 impl Ignored {
-    /// Whether a path in a root is ignored, itself or with a directory that it is in.
+    /// Whether a file or directory at a path in a root is ignored, itself or with a directory that it is in.
     ///
     /// # Errors
     /// Rules above it cannot be read.
-    pub(crate) fn is_ignored(&mut self, index: usize, root: &Root, path: &str) -> Result<bool, Errno> {
+    pub(crate) fn is_ignored(&mut self, index: usize, root: &Root, path: &str, is_dir: bool) -> Result<bool, Errno> {
         let above = self.above(index, root)?;
         let global = self.global()?;
         // The root itself may be ignored by what is above it.
@@ -82,13 +82,14 @@ impl Ignored {
         levels.extend(self.level(index, root, "")?.map(|top| (above.within.clone(), top)));
         for end in whole.match_indices('/').map(|(end, _)| end).chain([whole.len()]) {
             let at = whole.split_at(end).0;
-            let is_dir = end < whole.len();
+            let is_last = end == whole.len();
+            let is_dir = !is_last || is_dir;
             let higher = levels.iter().rev().filter(|(dir, _)| dir.len() < at.len());
             let ruled: Vec<_> = higher.map(|(dir, level)| Ruled { level, path: within(dir, at) }).collect();
             if is_ignored_by(&ruled, &global, is_dir) {
                 return Ok(true);
             }
-            if is_dir
+            if !is_last
                 && at.len() > above.within.len()
                 && let Some(level) = self.level(index, root, within(&above.within, at))?
             {

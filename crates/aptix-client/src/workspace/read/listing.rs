@@ -60,6 +60,12 @@ impl Listings {
         self.leaving.contains(&(root, real))
     }
 
+    /// How many directories were listed.
+    #[cfg(test)]
+    pub(crate) fn listed(&self) -> usize {
+        self.known.len()
+    }
+
     /// The names in a directory that fold to the same text as this one, itself included, in order. Names that are not UTF-8
     /// are left out: no path can have them.
     pub(crate) fn twins(

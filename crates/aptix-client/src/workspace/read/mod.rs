@@ -6,6 +6,7 @@ pub(crate) mod git_dir;
 pub(crate) mod ignore_files;
 pub(crate) mod ignored;
 pub mod listing;
+pub(crate) mod open_file;
 pub mod place;
 pub(crate) mod regular;
 pub mod resolve;

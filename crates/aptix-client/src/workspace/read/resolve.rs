@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use aptix_engine::target::ValidTarget;
 use aptix_model::path::{WorkspacePath, fold};
 use aptix_model::protection::{self, Protection};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use crate::workspace::fs::beneath;
@@ -26,6 +26,8 @@ enum Spelling {
     Exact,
     /// By its folded form.
     Folded,
+    /// As it is where there is such a name, otherwise by its folded form.
+    ExactFirst,
     /// As it is, and it comes from a link.
     Linked,
 }
@@ -35,8 +37,28 @@ enum Spelling {
 /// # Errors
 /// When it leads to nothing that may be edited.
 pub fn resolve(workspace: &Workspace, listings: &mut Listings, target: &ValidTarget) -> Result<Place, ResolveError> {
+    resolve_target(workspace, listings, target, Spelling::Folded)
+}
+
+/// As [`resolve`], for a file that is only read: a component of a document path that is a name on disk as it is means that
+/// name, so that no directory is listed.
+pub(crate) fn resolve_to_read(
+    workspace: &Workspace,
+    listings: &mut Listings,
+    target: &ValidTarget,
+) -> Result<Place, ResolveError> {
+    resolve_target(workspace, listings, target, Spelling::ExactFirst)
+}
+
+/// Finds the place of a target, whose components are compared like this if it is a document path.
+fn resolve_target(
+    workspace: &Workspace,
+    listings: &mut Listings,
+    target: &ValidTarget,
+    of_key: Spelling,
+) -> Result<Place, ResolveError> {
     let (root, rest, spelling) = match target {
-        ValidTarget::DocPath(key) => (find_root(workspace, key.root())?, key.rest(), Spelling::Folded),
+        ValidTarget::DocPath(key) => (find_root(workspace, key.root())?, key.rest(), of_key),
         ValidTarget::Path(path) if workspace.roots().len() == 1 => (0, path.as_str(), Spelling::Exact),
         ValidTarget::Path(path) => {
             let (name, rest) = path.as_str().split_once('/').unwrap_or((path.as_str(), ""));
@@ -114,9 +136,8 @@ impl Walk<'_> {
             if of_git.map_err(|errno| refused(&path, errno))? {
                 return Err(ResolveError::Closed { real: join(&path, &name), protection: Protection::Protected });
             }
-            let name = if spelling == Spelling::Folded { self.fold_match(&dir, name)? } else { name };
+            let (name, stat) = self.look_up(&dir, name, spelling)?;
             let at = join(&path, &name);
-            let stat = beneath::look_up(dir.as_fd(), &name).map_err(|errno| refused(&at, errno))?;
             if spelling != Spelling::Linked {
                 self.named.push(name.clone());
             }
@@ -152,6 +173,26 @@ impl Walk<'_> {
 
     fn dir(&self) -> String {
         self.real.join("/")
+    }
+
+    /// The name on disk that a component means, and what it is there, if it is there.
+    fn look_up(
+        &mut self,
+        dir: &OwnedFd,
+        name: String,
+        spelling: Spelling,
+    ) -> Result<(String, Option<Stat>), ResolveError> {
+        let path = self.dir();
+        let look = |name: &str| beneath::look_up(dir.as_fd(), name).map_err(|errno| refused(&join(&path, name), errno));
+        let found = if spelling == Spelling::Folded { None } else { look(&name)? };
+        match spelling {
+            Spelling::Folded | Spelling::ExactFirst if found.is_none() => {
+                let name = self.fold_match(dir, name)?;
+                let found = look(&name)?;
+                Ok((name, found))
+            }
+            _ => Ok((name, found)),
+        }
     }
 
     /// The names in the directory that some file system takes for this one.
@@ -227,5 +268,43 @@ const fn kind_name(kind: FileType) -> &'static str {
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         _ => "something else",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::fs::disk::SystemDisk;
+    use aptix_model::path::DocPath;
+
+    /// A document path that is the path on disk costs no directory listing to read; any other, those on its way at most.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out its own directory")]
+    fn a_path_as_it_is_on_disk_is_read_without_a_listing() {
+        let place = tempfile::tempdir().unwrap();
+        let ws = place.path().join("ws");
+        std::fs::create_dir_all(ws.join("a/Big/c")).unwrap();
+        for name in ["a/x.txt", "a/X.TXT", "a/Big/Read.me", "a/Big/c/y"] {
+            std::fs::write(ws.join(name), "").unwrap();
+        }
+        let spec = format!("ws={}", ws.display()).parse().unwrap();
+        let workspace = Workspace::hold(&[spec], &place.path().join("state"), Box::new(SystemDisk)).unwrap();
+        let key = |path: &str| ValidTarget::DocPath(DocPath::new(path).unwrap());
+        let cases = [
+            ("ws/a/x.txt", Some("a/x.txt"), 0),
+            ("ws/a/big/read.me", Some("a/Big/Read.me"), 2),
+            ("ws/a/big/c/y", Some("a/Big/c/y"), 1),
+            ("ws/a/big/d/z", Some("a/Big/d/z"), 2),
+            ("ws/nowhere/d/z", Some("nowhere/d/z"), 1),
+            ("ws/a/x.txt/y", None, 0),
+        ];
+        for (path, expected, listed) in cases {
+            let mut listings = Listings::default();
+            let place = resolve_to_read(&workspace, &mut listings, &key(path));
+            assert_eq!(place.ok().map(|place| place.real()).as_deref(), expected, "{path}");
+            assert_eq!(listings.listed(), listed, "{path}");
+        }
+        let edited = resolve(&workspace, &mut Listings::default(), &key("ws/a/x.txt"));
+        assert!(matches!(edited, Err(ResolveError::Twins { .. })), "an edit does not choose: {edited:?}");
     }
 }

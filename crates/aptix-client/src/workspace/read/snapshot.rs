@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use rustix::buffer::spare_capacity;
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::workspace::fs::{beneath, errno};
@@ -90,22 +90,7 @@ pub fn read(
     place: &Place,
     limit: u64,
 ) -> Result<Option<Original>, ReadError> {
-    let Some(root) = workspace.root(place.root).filter(|_| place.found.is_some()) else { return Ok(None) };
-    let at = || place.real();
-    let dir = listings.open((place.root, root), &place.dir);
-    let opened = dir.and_then(|dir| beneath::open_file(dir.as_fd(), &place.name));
-    let file = match opened {
-        Ok(file) => file,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::XDEV) => return Err(ResolveError::CrossDevice(at()).into()),
-        Err(Errno::LOOP) => return Err(ResolveError::NotRegular("a link").into()),
-        Err(Errno::NXIO) => return Err(ResolveError::NotRegular("a socket or a device").into()),
-        Err(errno) => return Err(ReadError::System(errno)),
-    };
-    let stat = rustix::fs::fstat(&file).map_err(ReadError::System)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(ResolveError::NotRegular("no regular file any more").into());
-    }
+    let Some((file, stat)) = open(workspace, listings, place)? else { return Ok(None) };
     let size = regular::stated_size(&stat);
     if size > limit {
         return Err(ReadError::TooLarge { limit });
@@ -123,6 +108,33 @@ pub fn read(
         immutable,
         stamp: FileStamp::of(&stat),
     }))
+}
+
+/// Opens the regular file at a place, without ever waiting for it; `None` when there is none.
+///
+/// # Errors
+/// When it is no longer a regular file, or the system refuses.
+pub(crate) fn open(
+    workspace: &Workspace,
+    listings: &mut Listings,
+    place: &Place,
+) -> Result<Option<(OwnedFd, Stat)>, ReadError> {
+    let Some(root) = workspace.root(place.root).filter(|_| place.found.is_some()) else { return Ok(None) };
+    let dir = listings.open((place.root, root), &place.dir);
+    let opened = dir.and_then(|dir| beneath::open_file(dir.as_fd(), &place.name));
+    let file = match opened {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::XDEV) => return Err(ResolveError::CrossDevice(place.real()).into()),
+        Err(Errno::LOOP) => return Err(ResolveError::NotRegular("a link").into()),
+        Err(Errno::NXIO) => return Err(ResolveError::NotRegular("a socket or a device").into()),
+        Err(errno) => return Err(ReadError::System(errno)),
+    };
+    let stat = rustix::fs::fstat(&file).map_err(ReadError::System)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(ResolveError::NotRegular("no regular file any more").into());
+    }
+    Ok(Some((file, stat)))
 }
 
 /// The bytes of a file of which nothing was read yet, as far as one more than `limit`, in one call if it has its

@@ -3,29 +3,32 @@
 //!
 //! Git's rules are those of `.gitignore` files in the root, of `.git/info/exclude` and of the user's own excludes. An ignored
 //! file that is tracked nevertheless counts as ignored.
+//!
+//! The names of a directory come in order and [`TOGETHER`] at a time, so that memory is bounded in directories of any size.
 
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aptix_model::failure::Failure;
-use aptix_model::path::WorkspacePath;
 use aptix_model::protection::{self, Protection};
 use aptix_model::reason::{Detail, Reason};
 use ignore::gitignore::Gitignore;
 use rustix::fs::{Dir, FileType};
 use rustix::io::Errno;
 
-use crate::workspace::fs::{beneath, disk, errno, reads};
+use crate::workspace::fs::{beneath, disk, errno};
 use crate::workspace::read::ignored::{decision, within};
+use crate::workspace::read::open_file::OpenFile;
 use crate::workspace::read::place::join;
-use crate::workspace::read::{git_dir, ignore_files, regular};
+use crate::workspace::read::{git_dir, ignore_files};
 use crate::workspace::roots::root::Root;
-use crate::workspace::roots::workspace::Workspace;
 
 /// Directories within one another.
 const DEPTH: usize = 64;
 /// Bytes of a file of ignore rules.
 const RULE_BYTES: u64 = 256 << 10;
+/// Names of one directory that are held at a time.
+const TOGETHER: usize = 16 << 10;
 
 /// Why a path may not be looked at.
 pub(crate) struct Closed {
@@ -33,8 +36,31 @@ pub(crate) struct Closed {
     pub(crate) why: String,
 }
 
-/// Whether the path of a file or directory in the first root may be looked at.
-pub(crate) type IsOpen<'a> = &'a dyn Fn(&str) -> Result<(), Closed>;
+/// What a path in a root names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    File,
+    Directory,
+}
+
+/// Who goes through a root.
+pub(crate) trait Visit {
+    /// Whether the path of a file or directory in the root may be looked at.
+    fn may_look(&mut self, path: &str, kind: Kind) -> Result<(), Closed>;
+    /// Sees what is there, until it has seen enough.
+    fn see(&mut self, met: &Met<'_>) -> ControlFlow<()>;
+}
+
+/// Where to go through a root.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way<'a> {
+    /// The root.
+    pub(crate) root: &'a Root,
+    /// The path in it of the file or directory to go through; absent for the whole root.
+    pub(crate) path: Option<&'a str>,
+    /// The path in the root of the last file that was seen before; what is there and above it in the order is passed over.
+    pub(crate) after: Option<&'a str>,
+}
 
 /// What was met.
 #[derive(Debug)]
@@ -55,9 +81,9 @@ pub(crate) struct File<'w> {
 }
 
 impl File<'_> {
-    /// Its bytes; none if there are more than `limit`, or it is no regular file any more.
-    pub(crate) fn read(&self, limit: u64) -> Result<Option<Vec<u8>>, Errno> {
-        read(self.dir, &self.name, limit)
+    /// Opens it; none if it is no regular file any more.
+    pub(crate) fn open(&self) -> Result<Option<OpenFile>, Errno> {
+        OpenFile::of_name(self.dir, &self.name)
     }
 }
 
@@ -85,6 +111,11 @@ pub(crate) enum WalkError {
 }
 
 impl WalkError {
+    /// The path is closed.
+    pub(crate) fn closed(at: &str, Closed { detail, why }: Closed) -> Self {
+        Self::Closed { at: at.to_owned(), detail, why }
+    }
+
     /// The failure that the author of the call gets.
     pub(crate) fn failure(&self) -> Failure {
         let refused = |reason, hint: &str| Failure::new(reason, self.to_string()).hint(hint);
@@ -105,23 +136,18 @@ impl WalkError {
     }
 }
 
-/// Shows what is at or beneath a path of the first root to `see`, in the order of the names, until it has seen enough. Returns
+/// Shows what is at or beneath a path of a root to a visitor, in the order of the names, until that has seen enough. Returns
 /// how many directories could not be read.
 ///
 /// # Errors
 /// When there is nothing at the path that may be looked at.
-pub(crate) fn walk(
-    workspace: &Workspace,
-    path: Option<&WorkspacePath>,
-    is_open: IsOpen<'_>,
-    see: &mut dyn FnMut(&Met<'_>) -> ControlFlow<()>,
-) -> Result<u32, WalkError> {
-    let root = workspace.primary();
+pub(crate) fn walk(way: Way<'_>, visitor: &mut dyn Visit) -> Result<u32, WalkError> {
+    let Way { root, path, after } = way;
     let (global, _) = Gitignore::global();
-    let mut walk = Walk { root, is_open, global, stack: Vec::new() };
+    let mut walk = Walk { root, visitor, global, stack: Vec::new() };
     let top = beneath::open_dir(root.dir(), "").map_err(|errno| WalkError::System { at: ".".to_owned(), errno })?;
     walk.enter(String::new(), top)?;
-    let mut names = path.map_or("", WorkspacePath::as_str).split('/').filter(|name| !name.is_empty()).peekable();
+    let mut names = path.unwrap_or_default().split('/').filter(|name| !name.is_empty()).peekable();
     while let Some(name) = names.next() {
         let Some(level) = walk.stack.last() else { break };
         let at = join(&level.path, name);
@@ -130,20 +156,21 @@ pub(crate) fn walk(
             Ok(None) => return Err(WalkError::Missing { at }),
             Err(errno) => return Err(WalkError::System { at, errno }),
         };
-        let kind = FileType::from_raw_mode(stat.st_mode);
-        let is_dir = kind == FileType::Directory;
-        match kind {
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => return Err(WalkError::Link { at }),
             FileType::RegularFile if names.peek().is_some() => return Err(WalkError::Missing { at }),
-            FileType::RegularFile | FileType::Directory => {}
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Directory,
             _ => return Err(WalkError::Other { at }),
-        }
-        walk.check(&at)?;
-        if walk.is_ignored(&at, is_dir) {
+        };
+        walk.check(&at, kind)?;
+        let Some(level) = walk.stack.last() else { break };
+        if walk.is_ignored(&at, kind) {
             return Err(WalkError::Ignored { at });
         }
-        if !is_dir {
-            let _ = see(&Met::File(File { path: at, dir: level.dir.as_fd(), name: name.to_owned() }));
+        if kind == Kind::File {
+            let file = File { path: at, dir: level.dir.as_fd(), name: name.to_owned() };
+            let _ = walk.visitor.see(&Met::File(file));
             return Ok(0);
         }
         let dir = beneath::open_dir(level.dir.as_fd(), name).map_err(|errno| match errno {
@@ -152,12 +179,19 @@ pub(crate) fn walk(
         })?;
         walk.enter(at, dir)?;
     }
-    Ok(walk.go_through(see))
+    let base = walk.stack.last().map_or("", |level| level.path.as_str());
+    let after = after.filter(|after| is_in(base, after)).map(|after| within(base, after).to_owned());
+    Ok(walk.go_through(after))
+}
+
+/// Whether a path is in a directory, `""` for the root.
+fn is_in(dir: &str, path: &str) -> bool {
+    dir.is_empty() || path.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
 }
 
 struct Walk<'w> {
     root: &'w Root,
-    is_open: IsOpen<'w>,
+    visitor: &'w mut dyn Visit,
     /// The user's own excludes.
     global: Gitignore,
     stack: Vec<Level>,
@@ -186,14 +220,18 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Goes through the directory on top of the stack, and forgets it.
-    fn go_through(&mut self, see: &mut dyn FnMut(&Met<'_>) -> ControlFlow<()>) -> u32 {
+    /// Goes through the directory on top of the stack, behind a path in it, and forgets it.
+    fn go_through(&mut self, after: Option<String>) -> u32 {
         let mut unread = 0;
         let base = self.stack.len();
-        let mut pending = vec![self.list(&mut unread).into_iter()];
+        let mut pending = vec![Names::behind(after)];
         while let Some(names) = pending.last_mut() {
             let Some(level) = self.stack.last() else { break };
-            let Some((name, kind)) = names.next() else {
+            let next = names.next(level.dir.as_fd()).unwrap_or_else(|_| {
+                unread += 1;
+                None
+            });
+            let Some((name, kind)) = next else {
                 pending.pop();
                 if self.stack.len() > base {
                     self.stack.pop();
@@ -201,17 +239,19 @@ impl Walk<'_> {
                 continue;
             };
             let at = join(&level.path, &name);
-            let is_dir = kind == FileType::Directory;
-            if self.check(&at).is_err() || self.is_ignored(&at, is_dir) {
+            let behind = names.take_behind(&name);
+            if self.check(&at, kind).is_err() || self.is_ignored(&at, kind) {
                 continue;
             }
-            if !is_dir {
-                if see(&Met::File(File { path: at, dir: level.dir.as_fd(), name })).is_break() {
+            let Some(level) = self.stack.last() else { break };
+            if kind == Kind::File {
+                let file = File { path: at, dir: level.dir.as_fd(), name };
+                if self.visitor.see(&Met::File(file)).is_break() {
                     break;
                 }
                 continue;
             }
-            if see(&Met::Directory).is_break() {
+            if self.visitor.see(&Met::Directory).is_break() {
                 break;
             }
             if self.stack.len() > DEPTH {
@@ -221,7 +261,7 @@ impl Walk<'_> {
             match beneath::open_dir(level.dir.as_fd(), &name) {
                 Ok(dir) => {
                     if self.enter(at, dir).is_ok() {
-                        pending.push(self.list(&mut unread).into_iter());
+                        pending.push(Names::behind(behind));
                     }
                 }
                 // Another mount, or something else by now.
@@ -231,27 +271,21 @@ impl Walk<'_> {
         unread
     }
 
-    /// The files and directories of the directory on top of the stack, by name.
-    fn list(&self, unread: &mut u32) -> Vec<(String, FileType)> {
-        let listed = self.stack.last().map_or(Ok(Vec::new()), |level| list(level.dir.as_fd()));
-        *unread += u32::from(listed.is_err());
-        listed.unwrap_or_default()
-    }
-
     /// Whether a path may be looked at.
-    fn check(&self, at: &str) -> Result<(), WalkError> {
-        let closed = |detail, why: String| WalkError::Closed { at: at.to_owned(), detail, why };
+    fn check(&mut self, at: &str, kind: Kind) -> Result<(), WalkError> {
+        let closed = |detail, why: String| WalkError::closed(at, Closed { detail, why });
         if let Some(protection) = protection::of(at) {
             return Err(closed(protection.detail(), protection.to_string()));
         }
         if self.root.is_own_state(at) {
             return Err(closed(Detail::Protected, "it belongs to Aptix itself".to_owned()));
         }
-        (self.is_open)(at).map_err(|Closed { detail, why }| closed(detail, why))
+        self.visitor.may_look(at, kind).map_err(|why| WalkError::closed(at, why))
     }
 
     /// Whether git ignores a path whose directory is on top of the stack: the nearest rules decide.
-    fn is_ignored(&self, at: &str, is_dir: bool) -> bool {
+    fn is_ignored(&self, at: &str, kind: Kind) -> bool {
+        let is_dir = kind == Kind::Directory;
         let in_file = |level: &Level| decision(&level.rules, within(&level.path, at), is_dir);
         let in_files = self.stack.iter().rev().find_map(in_file);
         let in_excludes = || decision(&self.stack.first()?.excludes, at, is_dir);
@@ -259,39 +293,97 @@ impl Walk<'_> {
     }
 }
 
-/// The regular files and directories of a directory, by name. Names that are not UTF-8 are left out: no path can have them.
-fn list(dir: BorrowedFd<'_>) -> Result<Vec<(String, FileType)>, Errno> {
-    let mut names = Vec::new();
-    for entry in Dir::new(disk::open_readable(dir)?)? {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().to_str() else { continue };
-        if matches!(name, "." | "..") {
-            continue;
-        }
-        let kind = match entry.file_type() {
-            FileType::Unknown => {
-                beneath::look_up(dir, name)?.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
-            }
-            kind => kind,
+/// The regular files and directories of a directory, by name, a part of them at a time. Names that are not UTF-8 are left out:
+/// no path can have them.
+struct Names {
+    /// The names that were listed and are not handed out yet, the last one first.
+    listed: Vec<(String, Kind)>,
+    /// The last name that was listed, or where to begin; names up to it are passed over, and it too unless `is_met`.
+    last: Option<String>,
+    /// Whether that name itself is still to come.
+    is_met: bool,
+    /// Whether there may be names behind it.
+    has_more: bool,
+    /// A name, and the path in that directory behind which to begin there.
+    behind: Option<(String, String)>,
+}
+
+impl Names {
+    /// The names behind a path in the directory.
+    fn behind(after: Option<String>) -> Self {
+        let (last, behind) = match after {
+            None => (None, None),
+            Some(path) => match path.split_once('/') {
+                Some((name, rest)) => (Some(name.to_owned()), Some((name.to_owned(), rest.to_owned()))),
+                None => (Some(path), None),
+            },
         };
-        if matches!(kind, FileType::RegularFile | FileType::Directory) {
-            names.push((name.to_owned(), kind));
+        Self { listed: Vec::new(), last, is_met: behind.is_some(), has_more: true, behind }
+    }
+
+    /// The next name, and what it is.
+    fn next(&mut self, dir: BorrowedFd<'_>) -> Result<Option<(String, Kind)>, Errno> {
+        if self.listed.is_empty() && self.has_more {
+            self.has_more = false;
+            self.list(dir)?;
+        }
+        Ok(self.listed.pop())
+    }
+
+    /// The path behind which to begin in the directory of this name.
+    fn take_behind(&mut self, name: &str) -> Option<String> {
+        self.behind.take().filter(|(of, _)| of == name).map(|(_, rest)| rest)
+    }
+
+    /// Lists the next names.
+    fn list(&mut self, dir: BorrowedFd<'_>) -> Result<(), Errno> {
+        let mut names = Vec::new();
+        for entry in Dir::new(disk::open_readable(dir)?)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            let is_behind =
+                self.last.as_deref().is_none_or(|last| if self.is_met { name >= last } else { name > last });
+            if matches!(name, "." | "..") || !is_behind {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => {
+                    beneath::look_up(dir, name)?.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+                }
+                kind => kind,
+            };
+            match kind {
+                FileType::RegularFile => names.push((name.to_owned(), Kind::File)),
+                FileType::Directory => names.push((name.to_owned(), Kind::Directory)),
+                _ => {}
+            }
+            if names.len() >= 2 * TOGETHER {
+                self.keep_first(&mut names);
+            }
+        }
+        self.keep_first(&mut names);
+        if let Some((last, _)) = names.last() {
+            (self.last, self.is_met) = (Some(last.clone()), false);
+        }
+        names.reverse();
+        self.listed = names;
+        Ok(())
+    }
+
+    /// Sorts names, and leaves those out that are too many to be held.
+    fn keep_first(&mut self, names: &mut Vec<(String, Kind)>) {
+        names.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        if names.len() > TOGETHER {
+            names.truncate(TOGETHER);
+            self.has_more = true;
         }
     }
-    names.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-    Ok(names)
 }
 
 /// The rules of a file; none where there is no such file.
 fn rules(dir: BorrowedFd<'_>, name: &str) -> Gitignore {
-    let Ok(Some(bytes)) = read(dir, name, RULE_BYTES) else { return Gitignore::empty() };
+    let opened = OpenFile::of_name(dir, name).and_then(|file| file.map_or(Ok(None), |file| file.bytes(RULE_BYTES)));
+    let Ok(Some(bytes)) = opened else { return Gitignore::empty() };
     // A search at the workstation shows ignored files when it is asked for them; what a server reads is decided elsewhere.
     ignore_files::of_git(&bytes).unwrap_or_else(|_| Gitignore::empty())
-}
-
-fn read(dir: BorrowedFd<'_>, name: &str, limit: u64) -> Result<Option<Vec<u8>>, Errno> {
-    let Some((file, _)) = regular::open(dir, name)?.filter(|(_, stat)| regular::stated_size(stat) <= limit) else {
-        return Ok(None);
-    };
-    Ok(Some(reads::read_rest(file, limit + 1)?).filter(|bytes| bytes.len() as u64 <= limit))
 }

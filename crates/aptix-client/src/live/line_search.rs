@@ -6,31 +6,30 @@ use std::ops::ControlFlow;
 use aptix_engine::text::line_regex::{COMPILED_BYTES, CompileError, Letters, LineRegex, Search};
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::tools::look::Case;
 
-use super::until::Until;
+use super::IsOver;
 
 /// Bytes that are searched before the deadline is looked at.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// A search for a pattern through several texts.
-pub(super) struct LineSearch {
+pub(crate) struct LineSearch {
     regex: LineRegex,
     search: Search,
 }
 
 /// A line that matches, or is near one that does.
-pub(super) struct Line<'t> {
+pub(crate) struct Line<'t> {
     /// From 1.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     /// Without its terminator.
-    pub(super) text: &'t [u8],
-    pub(super) is_match: bool,
+    pub(crate) text: &'t [u8],
+    pub(crate) is_match: bool,
 }
 
 /// Why a text was not searched to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stopped {
+pub(crate) enum Stopped {
     /// The search would take more work than the text is worth.
     Costly,
     /// The caller does not wait any more.
@@ -42,12 +41,7 @@ impl LineSearch {
     ///
     /// # Errors
     /// When it is no regular expression, names a line feed, or takes too much.
-    pub(super) fn new(pattern: &str, case: Case) -> Result<Self, Failure> {
-        let letters = match case {
-            Case::Insensitive => Letters::AnyCase,
-            Case::Smart if !has_capital(pattern) => Letters::AnyCase,
-            Case::Smart | Case::Sensitive => Letters::Exact,
-        };
+    pub(crate) fn new(pattern: &str, letters: Letters) -> Result<Self, Failure> {
         if names_line_feed(pattern) {
             return Err(no_regex("it names a line feed"));
         }
@@ -70,11 +64,11 @@ impl LineSearch {
     ///
     /// # Errors
     /// When the search is given up before the end of the text.
-    pub(super) fn lines<'t>(
+    pub(crate) fn lines<'t>(
         &mut self,
         text: &'t [u8],
         near: usize,
-        until: &Until,
+        is_over: IsOver<'_>,
         take: &mut dyn FnMut(Line<'t>) -> ControlFlow<()>,
     ) -> Result<(), Stopped> {
         self.search.next_text(text.len());
@@ -86,7 +80,7 @@ impl LineSearch {
             searched += line.len() + 1;
             if searched >= PIECE_BYTES {
                 searched = 0;
-                if until.is_over() {
+                if is_over() {
                     return Err(Stopped::Over);
                 }
             }
@@ -124,7 +118,7 @@ fn no_regex(why: &str) -> Failure {
 }
 
 /// Whether a pattern has a capital letter that is meant as one: `\W` and its like have none.
-fn has_capital(pattern: &str) -> bool {
+pub(crate) fn has_capital(pattern: &str) -> bool {
     tokens(pattern).any(|(is_escaped, _, character)| !is_escaped && character.is_uppercase())
 }
 
@@ -154,21 +148,20 @@ fn tokens(pattern: &str) -> impl Iterator<Item = (bool, bool, char)> {
 
 #[cfg(test)]
 mod tests {
-    use tokio_util::sync::CancellationToken;
+    use std::cell::Cell;
 
     use super::*;
 
     /// However long a text takes to search, it is searched on only while the caller waits.
     #[test]
     fn a_text_is_searched_only_while_the_caller_waits() {
-        let token = CancellationToken::new();
-        let until = Until::from_now(token.clone());
+        let is_over = Cell::new(false);
         let text = "some text\n".repeat(PIECE_BYTES);
-        let mut search = LineSearch::new("text", Case::Sensitive).unwrap();
+        let mut search = LineSearch::new("text", Letters::Exact).unwrap();
         let mut matched = 0;
-        let stopped = search.lines(text.as_bytes(), 0, &until, &mut |_| {
+        let stopped = search.lines(text.as_bytes(), 0, &|| is_over.get(), &mut |_| {
             matched += 1;
-            token.cancel();
+            is_over.set(true);
             ControlFlow::Continue(())
         });
         assert_eq!(stopped, Err(Stopped::Over));
@@ -177,7 +170,6 @@ mod tests {
 
     #[test]
     fn lines_near_a_match_come_once_and_in_order() {
-        let until = Until::from_now(CancellationToken::new());
         let cases: [(&str, &str, usize, &str); 8] = [
             ("", "x", 1, ""),
             ("x", "x", 0, "1x"),
@@ -190,9 +182,10 @@ mod tests {
         ];
         for (text, pattern, near, expected) in cases {
             let mut found = Vec::new();
-            let mut search = LineSearch::new(pattern, Case::Smart).unwrap();
+            let letters = if has_capital(pattern) { Letters::Exact } else { Letters::AnyCase };
+            let mut search = LineSearch::new(pattern, letters).unwrap();
             search
-                .lines(text.as_bytes(), near, &until, &mut |line| {
+                .lines(text.as_bytes(), near, &|| false, &mut |line| {
                     let dash = if line.is_match { "" } else { "-" };
                     found.push(format!("{}{dash}{}", line.number, String::from_utf8_lossy(line.text)));
                     ControlFlow::Continue(())
@@ -212,7 +205,7 @@ mod tests {
             ("\\[\\n", true),
             ("[\\]\\n]", false),
         ] {
-            assert_eq!(LineSearch::new(pattern, Case::Sensitive).is_err(), is_refused, "{pattern:?}");
+            assert_eq!(LineSearch::new(pattern, Letters::Exact).is_err(), is_refused, "{pattern:?}");
         }
     }
 }

@@ -1,0 +1,150 @@
+//! Lists the files below a directory, page by page, without those that the caller is not shown.
+
+use std::ops::ControlFlow;
+
+use aptix_model::failure::Failure;
+use aptix_model::path::WorkspacePath;
+use aptix_model::protection::KEY_HEAD_BYTES;
+use aptix_model::reason::Reason;
+
+use super::file::FileInfo;
+use super::scope::{self, Scope, scopes};
+use super::{IsOver, over};
+use crate::policy::Policy;
+use crate::policy::disclosure::{Disclosure, Inside};
+use crate::workspace::read::walk::{Closed, File, Kind, Met, Visit, Way, walk};
+use crate::workspace::roots::workspace::Workspace;
+
+/// Files of a page unless the caller asks for more.
+const USUAL_FILES: usize = 50;
+/// Most files of a page.
+const MOST_FILES: usize = 1_000;
+/// Bytes of paths that a page holds.
+const TEXT_BYTES: usize = 1 << 20;
+/// What the tokens of these pages begin with, so that they are no other lists'.
+const TOKEN: &str = "disk:";
+
+/// Asks for a page.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ListFiles {
+    /// The directory; everything if absent.
+    pub directory: Option<WorkspacePath>,
+    /// Most files; 0 for the usual number.
+    pub page_size: usize,
+    /// The token of the page before; empty for the first page.
+    pub page_token: String,
+}
+
+/// A page of files, by path.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Page {
+    /// The files. The names of a directory are in order, whatever is in them.
+    pub files: Vec<FileInfo>,
+    /// The token of the next page; empty on the last one.
+    pub next_page_token: String,
+}
+
+/// Lists a page.
+///
+/// # Errors
+/// There is no such directory, the caller is not shown it, the token is no token of such a list, or the caller does not wait
+/// any more.
+pub fn list(workspace: &Workspace, policy: &Policy, call: &ListFiles, is_over: IsOver<'_>) -> Result<Page, Failure> {
+    let mut disclosure = Disclosure::new(workspace, policy);
+    let scopes = scopes(workspace, call.directory.as_ref(), &mut disclosure)?;
+    let after = after(call)?;
+    let behind = |scope: &Scope<'_>| after.map(|after| scope.within(after));
+    // A root whose files all came before is passed over.
+    let first = scopes.iter().position(|scope| behind(scope) != Some(None)).unwrap_or(scopes.len());
+    let size = if call.page_size == 0 { USUAL_FILES } else { call.page_size.min(MOST_FILES) };
+    let mut lister =
+        Lister { disclosure, is_over, scope: None, page: Page::default(), size, room: TEXT_BYTES, is_given_up: false };
+    for scope in scopes.iter().skip(first) {
+        lister.scope = Some(*scope);
+        let way = Way { root: scope.root, path: scope.path, after: behind(scope).flatten() };
+        walk(way, &mut lister).map_err(|error| scope::failure(&error))?;
+        if lister.is_given_up {
+            return Err(over());
+        }
+        if !lister.page.next_page_token.is_empty() {
+            break;
+        }
+    }
+    Ok(lister.page)
+}
+
+/// The path of the last file of the page before.
+fn after(call: &ListFiles) -> Result<Option<&str>, Failure> {
+    if call.page_token.is_empty() {
+        return Ok(None);
+    }
+    let is_below = |path: &str| {
+        let directory = call.directory.as_ref().map_or("", WorkspacePath::as_str);
+        directory.is_empty() || path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+    };
+    let path = call.page_token.strip_prefix(TOKEN).filter(|path| is_below(path));
+    path.map(Some).ok_or_else(|| {
+        Failure::new(Reason::InvalidRequest, "the page token is not one of a list of this directory on disk")
+            .field("pageToken")
+            .hint("send nextPageToken as it came, with the same directory, or leave it out for the first page")
+    })
+}
+
+/// A page that is being filled.
+struct Lister<'a> {
+    disclosure: Disclosure<'a>,
+    is_over: IsOver<'a>,
+    scope: Option<Scope<'a>>,
+    page: Page,
+    size: usize,
+    /// How many more bytes of paths fit.
+    room: usize,
+    /// Whether the caller does not wait any more.
+    is_given_up: bool,
+}
+
+impl Visit for Lister<'_> {
+    fn may_look(&mut self, path: &str, kind: Kind) -> Result<(), Closed> {
+        let index = self.scope.map_or(0, |scope| scope.index);
+        self.disclosure.may_be_searched(index, path, kind)
+    }
+
+    fn see(&mut self, met: &Met<'_>) -> ControlFlow<()> {
+        self.is_given_up = (self.is_over)();
+        if self.is_given_up {
+            return ControlFlow::Break(());
+        }
+        let Met::File(file) = met else { return ControlFlow::Continue(()) };
+        let Some(info) = self.info(file) else { return ControlFlow::Continue(()) };
+        let text = info.path.len() + info.doc_path.len();
+        match (self.page.files.last(), self.room.checked_sub(text)) {
+            (Some(last), None) => self.page.next_page_token = format!("{TOKEN}{}", last.path),
+            (Some(last), Some(_)) if self.page.files.len() >= self.size => {
+                self.page.next_page_token = format!("{TOKEN}{}", last.path);
+            }
+            (_, left) => {
+                self.room = left.unwrap_or_default();
+                self.page.files.push(info);
+                return ControlFlow::Continue(());
+            }
+        }
+        ControlFlow::Break(())
+    }
+}
+
+impl Lister<'_> {
+    /// What a file is, if the caller is shown it.
+    fn info(&mut self, file: &File<'_>) -> Option<FileInfo> {
+        let scope = self.scope?;
+        // A name that no path can have is none that could be read.
+        WorkspacePath::new(&file.path).ok()?;
+        let opened = file.open().ok()??;
+        let head = opened.head(KEY_HEAD_BYTES).ok()?;
+        let inside = Inside { names: opened.names(), head: &head };
+        if self.disclosure.withheld_at(scope.index, &file.path, inside).is_some() {
+            return None;
+        }
+        let (path, doc_path) = scope.names(&file.path);
+        Some(FileInfo { path, doc_path, size_bytes: opened.size(), is_executable: opened.is_executable(), text: None })
+    }
+}

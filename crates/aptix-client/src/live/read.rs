@@ -1,0 +1,249 @@
+//! Reads and describes files as they are at this moment: each by itself, without a look at any other.
+
+use std::ops::ControlFlow;
+
+use aptix_engine::target::ValidTarget;
+use aptix_model::failure::Failure;
+use aptix_model::limits::INLINE_BYTES;
+use aptix_model::protection::KEY_HEAD_BYTES;
+use aptix_model::reason::{Detail, Reason};
+
+use super::IsOver;
+use super::facts::{Facts, TextFacts};
+use super::file::{FileContent, FileInfo, FilePart, Portion};
+use super::over;
+use super::portion::{Taken, Taking};
+use crate::apply::path_style::PathStyle;
+use crate::policy::Policy;
+use crate::policy::disclosure::{Disclosure, Inside};
+use crate::policy::egress;
+use crate::workspace::read::listing::Listings;
+use crate::workspace::read::open_file::OpenFile;
+use crate::workspace::read::place::Place;
+use crate::workspace::read::resolve::resolve_to_read;
+use crate::workspace::read::resolve_error::ResolveError;
+use crate::workspace::read::snapshot::ReadError;
+use crate::workspace::roots::workspace::Workspace;
+
+/// Bytes of content that one answer holds, of all its files together.
+pub const CONTENT_BYTES: usize = INLINE_BYTES;
+/// Bytes of paths and messages that one answer holds.
+const TEXT_BYTES: usize = 1 << 20;
+/// How often a file that changes while it is read is begun again.
+const TRIES: usize = 5;
+
+/// The files of one answer, or why one is not shown.
+pub type Files<T> = Vec<Result<T, Failure>>;
+
+/// Reads files, or parts of them, each at its own moment. Content that does not fit beside that of the files before it is left
+/// out.
+///
+/// # Errors
+/// The caller does not wait any more.
+pub fn read(
+    workspace: &Workspace,
+    policy: &Policy,
+    files: &[FilePart],
+    is_over: IsOver<'_>,
+) -> Result<Files<FileContent>, Failure> {
+    let mut reader = Reader::new(workspace, policy, is_over);
+    files.iter().map(|part| reader.answer(&part.file, Some(part.portion))).collect()
+}
+
+/// Describes files without their content.
+///
+/// # Errors
+/// The caller does not wait any more.
+pub fn stat(
+    workspace: &Workspace,
+    policy: &Policy,
+    files: &[ValidTarget],
+    is_over: IsOver<'_>,
+) -> Result<Files<FileInfo>, Failure> {
+    let mut reader = Reader::new(workspace, policy, is_over);
+    let answers = files.iter().map(|file| reader.answer(file, None));
+    answers.map(|answer| Ok(answer?.map(|file| file.info))).collect()
+}
+
+/// Why a file is not answered.
+enum Unanswered {
+    /// The caller does not wait any more: nothing is answered.
+    Over,
+    /// The failure of this file.
+    Refused(Box<Failure>),
+}
+
+impl From<Failure> for Unanswered {
+    fn from(failure: Failure) -> Self {
+        Self::Refused(Box::new(failure))
+    }
+}
+
+impl From<ReadError> for Unanswered {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Resolve(error) => refused(&error).into(),
+            error => error.failure().into(),
+        }
+    }
+}
+
+/// The reads of one answer.
+struct Reader<'w> {
+    workspace: &'w Workspace,
+    policy: &'w Policy,
+    disclosure: Disclosure<'w>,
+    listings: Listings,
+    is_over: IsOver<'w>,
+    /// How many more bytes of content, and of other text, the answer holds.
+    content_left: usize,
+    text_left: usize,
+}
+
+impl<'w> Reader<'w> {
+    fn new(workspace: &'w Workspace, policy: &'w Policy, is_over: IsOver<'w>) -> Self {
+        Self {
+            workspace,
+            policy,
+            disclosure: Disclosure::new(workspace, policy),
+            listings: Listings::default(),
+            is_over,
+            content_left: CONTENT_BYTES,
+            text_left: TEXT_BYTES,
+        }
+    }
+
+    /// The file, with a part of its content if one is given, or why it is not shown.
+    fn answer(
+        &mut self,
+        target: &ValidTarget,
+        portion: Option<Portion>,
+    ) -> Result<Result<FileContent, Failure>, Failure> {
+        let name = match target {
+            ValidTarget::DocPath(key) => key.as_str(),
+            ValidTarget::Path(path) => path.as_str(),
+        };
+        let answer = match self.read(target, portion) {
+            Ok(file) => Ok(file),
+            Err(Unanswered::Refused(failure)) => Err(Failure { path: Some(name.to_owned()), ..*failure }),
+            Err(Unanswered::Over) => return Err(over()),
+        };
+        let text = match &answer {
+            Ok(file) => file.info.path.len() + file.info.doc_path.len(),
+            Err(failure) => name.len() + failure.message.len() + failure.hint.as_ref().map_or(0, String::len),
+        };
+        match self.text_left.checked_sub(text) {
+            Some(left) => self.text_left = left,
+            // Of a fixed size, and there is room for as many as may be asked for.
+            None => {
+                return Ok(Err(Failure::new(Reason::TooLarge, "the answer has no room for this file")
+                    .detail(Detail::Files)
+                    .hint("ask for this file, and for those behind it, in another call")));
+            }
+        }
+        if let Ok(file) = &answer {
+            self.content_left -= file.content.as_ref().map_or(0, Vec::len).min(self.content_left);
+        }
+        Ok(answer)
+    }
+
+    fn read(&mut self, target: &ValidTarget, portion: Option<Portion>) -> Result<FileContent, Unanswered> {
+        for _ in 0..TRIES {
+            if (self.is_over)() {
+                return Err(Unanswered::Over);
+            }
+            let place = resolve_to_read(self.workspace, &mut self.listings, target).map_err(|error| refused(&error))?;
+            let file = self.open(&place)?;
+            let (text, taken, size_bytes) = self.pass(&file, portion)?;
+            if !file.is_unchanged().map_err(ReadError::System)? {
+                continue;
+            }
+            let paths = PathStyle::among(self.workspace.roots().len());
+            let info = FileInfo {
+                path: paths.name(place.path.as_str(), &place.doc_path).into_owned(),
+                doc_path: place.doc_path,
+                size_bytes,
+                is_executable: file.is_executable(),
+                text: Some(text),
+            };
+            return Ok(FileContent {
+                info,
+                content: taken.content,
+                offset: taken.offset,
+                first_line: taken.first_line,
+            });
+        }
+        let message = format!("another process wrote the file each of the {TRIES} times that it was read");
+        Err(Failure::new(Reason::FileChanged, message).hint("read it again once it is no longer being written").into())
+    }
+
+    /// Opens the file at a place if the caller is shown it. What only its path decides is the same whether it exists or not.
+    fn open(&mut self, place: &Place) -> Result<OpenFile, Unanswered> {
+        let not_read = |why| egress::not_read(why, self.policy.caller);
+        if let Some(why) = self.disclosure.withheld(place, Inside::default()) {
+            return Err(not_read(why).into());
+        }
+        let Some(file) = OpenFile::at(self.workspace, &mut self.listings, place)? else {
+            return Err(Failure::new(Reason::NotFound, "there is no such file")
+                .hint("list the files to find its path; paths begin at the root, and case counts")
+                .into());
+        };
+        let head = file.head(KEY_HEAD_BYTES).map_err(ReadError::System)?;
+        let inside = Inside { names: file.names(), head: &head };
+        if let Some(why) = self.disclosure.withheld(place, inside) {
+            return Err(not_read(why).into());
+        }
+        let limit = self.policy.limits.file_bytes;
+        if file.size() > limit { Err(too_large(limit).into()) } else { Ok(file) }
+    }
+
+    /// Lets all bytes of a file pass: what they are, the part that is wanted, and how many they are.
+    fn pass(&self, file: &OpenFile, portion: Option<Portion>) -> Result<(TextFacts, Taken, u64), Unanswered> {
+        let limit = self.policy.limits.file_bytes;
+        let (mut facts, mut is_over) = (Facts::default(), false);
+        let (portion, most) = match portion {
+            Some(Portion::Bytes { offset, length }) => {
+                let most = CONTENT_BYTES as u64;
+                let length = if length == 0 { most } else { length.min(most) };
+                (Portion::Bytes { offset, length }, self.content_left)
+            }
+            Some(portion) => (portion, self.content_left),
+            None => (Portion::Whole, 0),
+        };
+        let mut taking = Taking::new(portion, most);
+        let passed = file.pieces(&mut |piece| {
+            facts.add(piece);
+            taking.add(piece);
+            is_over = (self.is_over)();
+            if is_over || facts.bytes() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        passed.map_err(ReadError::System)?;
+        if is_over {
+            return Err(Unanswered::Over);
+        }
+        let bytes = facts.bytes();
+        if bytes > limit {
+            return Err(too_large(limit).into());
+        }
+        Ok((facts.end(), taking.end(), bytes))
+    }
+}
+
+/// The failure of a path that leads to nothing that may be read.
+fn refused(error: &ResolveError) -> Failure {
+    match error {
+        ResolveError::Closed { protection, .. } => Failure::new(
+            Reason::PolicyDenied,
+            "the file belongs to version control or to Aptix itself and is not shown",
+        )
+        .detail(protection.detail())
+        .hint("read another file; no answer opens this one"),
+        error => error.failure(),
+    }
+}
+
+fn too_large(limit: u64) -> Failure {
+    Failure::new(Reason::TooLarge, format!("the file has more than {limit} bytes, which is the most that are read"))
+        .detail(Detail::File)
+        .hint("leave it out; a person can raise `file_bytes` of `[limits]` in the policy file")
+}

@@ -1,0 +1,227 @@
+//! Finds lines that match a regular expression in the files that the caller is shown.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use aptix_engine::text::line_regex::Letters;
+use aptix_model::failure::{Excerpt, Failure};
+use aptix_model::path::WorkspacePath;
+
+use super::globs::Globs;
+use super::line_search::{Line, LineSearch, Stopped};
+use super::scope::{self, Scope, scopes};
+use super::searchable::{Searchable, costly, without_mark};
+use super::{IsOver, over};
+use crate::policy::Policy;
+use crate::policy::disclosure::Disclosure;
+use crate::workspace::read::walk::{Closed, File, Kind, Met, Visit, Way, walk};
+use crate::workspace::roots::workspace::Workspace;
+
+/// Matches unless the caller asks for more.
+const USUAL_MATCHES: usize = 100;
+/// Most matches.
+const MOST_MATCHES: usize = 1_000;
+/// Most lines above and below a match.
+const MOST_CONTEXT: usize = 20;
+/// Bytes of lines and paths that an answer holds.
+const TEXT_BYTES: usize = 1 << 20;
+/// Characters of a line that are shown.
+const LINE_CHARS: usize = 400;
+
+/// Asks for lines.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SearchFiles {
+    /// The regular expression to look for in each line.
+    pub pattern: String,
+    /// Whether upper and lower case are one.
+    pub ignore_case: bool,
+    /// Which files, by patterns as in `.gitignore`; all if empty.
+    pub globs: Vec<String>,
+    /// The directory; everything if absent.
+    pub directory: Option<WorkspacePath>,
+    /// Lines above and below each match.
+    pub context: usize,
+    /// Most matches; 0 for the usual number.
+    pub max_matches: usize,
+}
+
+/// The lines that were found, by path and line.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Matches {
+    /// The matches.
+    pub matches: Vec<Matched>,
+    /// Whether there are more.
+    pub has_more: bool,
+}
+
+/// A line that matches.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Matched {
+    /// The file's path, with its root's name in front where the workspace has several.
+    pub path: String,
+    /// Its lower-case key.
+    pub doc_path: String,
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// That line and those around it. Of a long line it has the first 400 characters.
+    pub excerpt: Excerpt,
+}
+
+/// Searches.
+///
+/// # Errors
+/// The pattern or a glob cannot be understood, there is no such directory or the caller is not shown it, the search takes more
+/// steps than the files are worth, or the caller does not wait any more.
+pub fn search(
+    workspace: &Workspace,
+    policy: &Policy,
+    call: &SearchFiles,
+    is_over: IsOver<'_>,
+) -> Result<Matches, Failure> {
+    let letters = if call.ignore_case { Letters::AnyCase } else { Letters::Exact };
+    let mut pattern = LineSearch::new(&call.pattern, letters)?;
+    let globs = Globs::new(&call.globs)?;
+    let mut disclosure = Disclosure::new(workspace, policy);
+    let scopes = scopes(workspace, call.directory.as_ref(), &mut disclosure)?;
+    let most = if call.max_matches == 0 { USUAL_MATCHES } else { call.max_matches.min(MOST_MATCHES) };
+    let mut found = Found { near: call.context.min(MOST_CONTEXT), most, room: TEXT_BYTES, matches: Matches::default() };
+    for scope in scopes {
+        let (pattern, globs, found) = (&mut pattern, &globs, &mut found);
+        let mut hunt = Hunt { disclosure: &mut disclosure, is_over, scope, pattern, globs, found, failure: None };
+        let way = Way { root: scope.root, path: scope.path, after: None };
+        walk(way, &mut hunt).map_err(|error| scope::failure(&error))?;
+        if let Some(failure) = hunt.failure {
+            return Err(failure);
+        }
+        if found.matches.has_more {
+            break;
+        }
+    }
+    Ok(found.matches)
+}
+
+/// The search of one root.
+struct Hunt<'h, 'w> {
+    disclosure: &'h mut Disclosure<'w>,
+    is_over: IsOver<'h>,
+    scope: Scope<'h>,
+    pattern: &'h mut LineSearch,
+    globs: &'h Globs,
+    found: &'h mut Found,
+    /// Why it was given up.
+    failure: Option<Failure>,
+}
+
+impl Visit for Hunt<'_, '_> {
+    fn may_look(&mut self, path: &str, kind: Kind) -> Result<(), Closed> {
+        self.disclosure.may_be_searched(self.scope.index, path, kind)
+    }
+
+    fn see(&mut self, met: &Met<'_>) -> ControlFlow<()> {
+        if (self.is_over)() {
+            self.failure = Some(over());
+        } else if let Met::File(file) = met
+            && self.globs.select(&file.path)
+        {
+            self.failure = self.look_into(file).err();
+        }
+        let ends = self.failure.is_some() || self.found.matches.has_more;
+        if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl Hunt<'_, '_> {
+    fn look_into(&mut self, file: &File<'_>) -> Result<(), Failure> {
+        let Searchable::Bytes(bytes) = Searchable::of(file, self.scope.index, self.disclosure) else { return Ok(()) };
+        let mut in_file = InFile { names: self.scope.names(&file.path), above: VecDeque::new(), open: VecDeque::new() };
+        let found = &mut *self.found;
+        let near = found.near;
+        let searched =
+            self.pattern.lines(without_mark(&bytes), near, self.is_over, &mut |line| found.take(&mut in_file, &line));
+        match searched {
+            Ok(()) => {}
+            Err(Stopped::Over) => return Err(over()),
+            Err(Stopped::Costly) => return Err(costly(in_file.names.0)),
+        }
+        found.close(&mut in_file, usize::MAX);
+        Ok(())
+    }
+}
+
+/// What was found so far.
+struct Found {
+    /// Lines above and below a match.
+    near: usize,
+    most: usize,
+    /// How many more bytes fit.
+    room: usize,
+    matches: Matches,
+}
+
+/// The matches of a file whose lines are not all there yet.
+struct InFile {
+    names: (String, String),
+    /// The last lines before the present one.
+    above: VecDeque<(usize, String)>,
+    open: VecDeque<Matched>,
+}
+
+impl Found {
+    /// Takes the next of the lines that match and those around them.
+    fn take(&mut self, file: &mut InFile, line: &Line<'_>) -> ControlFlow<()> {
+        let number = usize::try_from(line.number).unwrap_or(usize::MAX);
+        let text: String = String::from_utf8_lossy(line.text).chars().take(LINE_CHARS).collect();
+        self.close(file, number);
+        for open in &mut file.open {
+            open.excerpt.text.push('\n');
+            open.excerpt.text.push_str(&text);
+            open.excerpt.end_line = number;
+        }
+        if line.is_match {
+            if self.matches.matches.len() + file.open.len() >= self.most {
+                self.matches.has_more = true;
+            } else {
+                file.open.push_back(self.begin(file, number, &text));
+            }
+        }
+        if self.near > 0 {
+            file.above.push_back((number, text));
+        }
+        if file.above.len() > self.near {
+            file.above.pop_front();
+        }
+        // The lines below those that were taken still come.
+        if self.matches.has_more && file.open.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// A match in the present line, with the lines above it.
+    fn begin(&self, file: &InFile, number: usize, text: &str) -> Matched {
+        let above = file.above.iter().filter(|(above, _)| above + self.near >= number);
+        let start_line = above.clone().next().map_or(number, |(above, _)| *above);
+        let lines: Vec<&str> = above.map(|(_, text)| text.as_str()).chain([text]).collect();
+        let (path, doc_path) = file.names.clone();
+        let excerpt = Excerpt { start_line, end_line: number, text: lines.join("\n") };
+        Matched { path, doc_path, line: number, excerpt }
+    }
+
+    /// Keeps the matches that have all lines above this one that belong to them.
+    fn close(&mut self, file: &mut InFile, number: usize) {
+        let is_whole = |matched: &Matched| matched.line + self.near < number;
+        while file.open.front().is_some_and(is_whole)
+            && let Some(matched) = file.open.pop_front()
+        {
+            let bytes = matched.path.len() + matched.doc_path.len() + matched.excerpt.text.len();
+            match self.room.checked_sub(bytes).filter(|_| !self.is_full()) {
+                Some(left) => {
+                    self.room = left;
+                    self.matches.matches.push(matched);
+                }
+                None => (self.room, self.matches.has_more) = (0, true),
+            }
+        }
+    }
+
+    const fn is_full(&self) -> bool {
+        self.room == 0
+    }
+}
