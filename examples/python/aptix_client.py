@@ -89,7 +89,9 @@ class Client:
     def wait(self, batch_id: str, seconds: float = 60.0) -> batch_pb2.Batch:
         """Waits until a batch has ended and returns it with its report. Raises TimeoutError if it does not in time."""
         deadline = time.monotonic() + seconds
-        request = batch_service_pb2.WatchBatchRequest(workspace_id=self.workspace, batch_id=batch_id)
+        request = batch_service_pb2.WatchBatchRequest(
+            workspace_id=self.workspace, batch_id=batch_id, view=batch_pb2.BATCH_VIEW_FULL
+        )
         while (left := deadline - time.monotonic()) > 0:
             try:
                 for answer in self._batches.WatchBatch(request, timeout=left):

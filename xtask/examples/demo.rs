@@ -160,6 +160,7 @@ async fn submit(batches: &mut BatchServiceClient<Channel>, request_id: &str, bat
     let request = v1::WatchBatchRequest {
         workspace_id: WORKSPACE.into(),
         batch_id: stored.batch_id,
+        view: v1::BatchView::Full.into(),
         ..v1::WatchBatchRequest::default()
     };
     let mut states = batches.watch_batch(request).await?.into_inner();

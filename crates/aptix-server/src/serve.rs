@@ -28,6 +28,7 @@ use crate::service::admission::Admission;
 use crate::service::agent::{AgentServer, AgentService};
 use crate::service::batch::{BatchServer, BatchService};
 use crate::service::file::{FileServer, FileService};
+use crate::service::workspace::{WorkspaceServer, WorkspaceService};
 use crate::store::{Store, StoreError};
 
 /// How often blobs are swept at most.
@@ -126,6 +127,7 @@ fn router(
         upload_idle: options.upload_idle,
         upload_total: options.upload_total,
     });
+    let workspaces = WorkspaceServer::new(WorkspaceService(Arc::clone(dispatcher)));
     Ok(Server::builder()
         .layer(admission.clone())
         .max_concurrent_streams(options.connection_streams)
@@ -138,6 +140,7 @@ fn router(
         .add_service(reflection().build_v1alpha()?)
         .add_service(batches.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(agents.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
+        .add_service(workspaces.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(files.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES)))
 }
 
@@ -168,7 +171,7 @@ async fn sweep(store: &dyn Store, retention: Duration) -> Infallible {
 
 /// Sets the health of every service, and of the server as a whole.
 async fn set_all(health: &HealthReporter, status: ServingStatus) {
-    for service in ["", BatchServer::NAME, AgentServer::NAME, FileServer::NAME] {
+    for service in ["", BatchServer::NAME, AgentServer::NAME, FileServer::NAME, WorkspaceServer::NAME] {
         health.set_service_status(service, status).await;
     }
 }

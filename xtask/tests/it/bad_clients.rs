@@ -89,7 +89,7 @@ impl Quiet {
         let mut batches = self.batches();
         let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id));
         let request =
-            v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, ..v1::GetBatchRequest::default() };
+            v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, view: v1::BatchView::Full.into() };
         self.within("get", batches.get_batch(request)).await?;
         let request =
             v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 5, ..v1::ListBatchesRequest::default() };
@@ -194,6 +194,7 @@ async fn deaf_watchers(server: &Server, batch: &v1::Batch, count: usize, window:
     let request = v1::WatchBatchRequest {
         workspace_id: "w".to_owned(),
         batch_id: batch.batch_id.clone(),
+        view: v1::BatchView::Full.into(),
         ..v1::WatchBatchRequest::default()
     };
     let mut all = Vec::new();
@@ -346,6 +347,7 @@ async fn watches_on_one_channel_leave_streams_for_other_calls() {
     let request = v1::WatchBatchRequest {
         workspace_id: "w".to_owned(),
         batch_id: batch.batch_id,
+        view: v1::BatchView::Full.into(),
         ..v1::WatchBatchRequest::default()
     };
     let (mut kept, mut refused) = (Vec::new(), 0);
@@ -392,7 +394,7 @@ async fn small_answers_that_are_never_read_take_little_memory() {
     let mut quiet = Quiet::connect(&server).await;
     let small = quiet.submit(&"x".repeat(60_000)).await.unwrap();
     let which = Some(v1::get_batch_request::Batch::BatchId(small.batch_id.clone()));
-    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, ..v1::GetBatchRequest::default() };
+    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, view: v1::BatchView::Full.into() };
     let mut clients = JoinSet::new();
     for _ in 0..12 {
         let (address, request) = (server.address.clone(), request.clone());
@@ -426,7 +428,7 @@ async fn a_quiet_client_is_served_while_everything_is_tried_at_once() {
     }
     held.extend(deaf_watchers(&server, &large, 600, WINDOW).await);
     let which = Some(v1::get_batch_request::Batch::BatchId(large.batch_id.clone()));
-    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, ..v1::GetBatchRequest::default() };
+    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, view: v1::BatchView::Full.into() };
     for _ in 0..4 {
         let mut raw = Raw::connect(&server.address, WINDOW).await.unwrap();
         for _ in 0..50 {

@@ -132,7 +132,7 @@ impl Author {
         for batch in &self.acknowledged {
             let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id.clone()));
             let request =
-                v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, ..v1::GetBatchRequest::default() };
+                v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, view: v1::BatchView::Full.into() };
             let found = timeout(SOON, self.batches.get_batch(request)).await.expect("a batch comes in time").unwrap();
             assert_eq!(found.into_inner().batch.as_ref(), Some(batch));
         }

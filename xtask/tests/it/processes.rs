@@ -223,6 +223,7 @@ pub(crate) fn create_request(request: &str, text: &str) -> v1::SubmitBatchReques
         workspace_id: "w".to_owned(),
         request_id: request.to_owned(),
         content: Some(v1::submit_batch_request::Content::Edit(edit)),
+        view: v1::BatchView::Full.into(),
         ..Default::default()
     }
 }

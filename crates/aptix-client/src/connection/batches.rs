@@ -60,6 +60,7 @@ impl Connection {
             request_id: request.to_string(),
             content: Some(v1::submit_batch_request::Content::Edit(batch.into())),
             origin: Some(origin.into()),
+            view: v1::BatchView::Full.into(),
             ..v1::SubmitBatchRequest::default()
         };
         let response = self.answer(self.batches().submit_batch(timed(message, ANSWER))).await?;
@@ -72,8 +73,8 @@ impl Connection {
     /// NOT_FOUND.
     pub async fn get(&self, batch: BatchId) -> Result<BatchRecord, CallError> {
         let batch = Some(v1::get_batch_request::Batch::BatchId(batch.to_string()));
-        let message =
-            v1::GetBatchRequest { workspace_id: self.workspace.to_string(), batch, ..v1::GetBatchRequest::default() };
+        let (workspace_id, view) = (self.workspace.to_string(), v1::BatchView::Full.into());
+        let message = v1::GetBatchRequest { workspace_id, batch, view };
         let response = self.answer(self.batches().get_batch(timed(message, ANSWER))).await?;
         record(response.batch)
     }

@@ -7,6 +7,7 @@ use super::field::{digest, given, id, missing, unknown_enum};
 use super::quote::is_quote;
 use super::v1;
 use crate::batch::{Batch, FileEdit, FilePatch};
+use crate::batch_event::{Actor, ActorKind};
 use crate::cursor::Cursor;
 use crate::failure::Failure;
 use crate::id::Revision;
@@ -31,7 +32,10 @@ impl From<BatchState> for v1::BatchState {
 }
 
 /// Reads a state from the field of this name.
-fn state(field: &str, value: i32) -> Result<BatchState, Failure> {
+///
+/// # Errors
+/// INVALID_REQUEST (UNKNOWN_ENUM), naming the field.
+pub fn batch_state(field: &str, value: i32) -> Result<BatchState, Failure> {
     let known = BatchState::ALL.into_iter().find(|state| v1::BatchState::from(*state) as i32 == value);
     known.ok_or_else(|| unknown_enum(field, value))
 }
@@ -40,7 +44,7 @@ impl TryFrom<v1::BatchState> for BatchState {
     type Error = Failure;
 
     fn try_from(value: v1::BatchState) -> Result<Self, Failure> {
-        state("state", value.into())
+        batch_state("state", value.into())
     }
 }
 
@@ -72,6 +76,8 @@ impl From<BatchRecord> for v1::Batch {
             create_time: Some(record.created.into()),
             update_time: Some(record.updated.into()),
             report: record.report.map(Into::into),
+            source: v1::BatchSource::Submitted.into(),
+            author: Some(Actor::unnamed(ActorKind::Author).into()),
             ..Self::default()
         }
     }
@@ -85,20 +91,56 @@ pub fn event_message(record: BatchRecord) -> v1::Batch {
     if open { batch } else { v1::Batch { edit: None, report: None, content_omitted: true, ..batch } }
 }
 
-/// What a list carries: no content, no diff.
-#[must_use]
-pub fn listed_message(record: BatchRecord) -> v1::Batch {
+/// How much of a batch an answer holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum View {
+    /// State, ids, times, who, and of each file its names and what became of it.
+    Basic,
+    /// Everything.
+    Full,
+}
+
+impl View {
+    /// Reads the view that a request asks for.
+    ///
+    /// # Errors
+    /// INVALID_REQUEST (UNKNOWN_ENUM).
+    pub fn asked(value: i32) -> Result<Self, Failure> {
+        match v1::BatchView::try_from(value) {
+            Ok(v1::BatchView::Unspecified | v1::BatchView::Basic) => Ok(Self::Basic),
+            Ok(v1::BatchView::Full) => Ok(Self::Full),
+            Err(_) => Err(unknown_enum("view", value)),
+        }
+    }
+
+    /// The batch as this view shows it.
+    #[must_use]
+    pub fn message(self, record: BatchRecord) -> v1::Batch {
+        match self {
+            Self::Basic => basic_message(record),
+            Self::Full => record.into(),
+        }
+    }
+}
+
+/// A batch without content: no actions, no quotes, no diff, no excerpts, no documents, no places of changes.
+fn basic_message(record: BatchRecord) -> v1::Batch {
     // No change of it is converted, only to be left out.
     let without_content = |patch| FilePatch { edit: FileEdit::DeleteFile, ..patch };
     let files = record.batch.files.into_iter().map(without_content).collect();
     let batch = Batch { files, quotes: Vec::new(), ..record.batch };
-    let mut listed = v1::Batch::from(BatchRecord { batch, ..record });
-    listed.edit.iter_mut().flat_map(|edit| &mut edit.files).for_each(|file| file.action = None);
-    if let Some(report) = &mut listed.report {
+    let mut basic = v1::Batch::from(BatchRecord { batch, ..record });
+    basic.edit.iter_mut().flat_map(|edit| &mut edit.files).for_each(|file| file.action = None);
+    if let Some(report) = &mut basic.report {
         report.diff_omitted |= !report.diff.is_empty();
         report.diff.clear();
+        report.files.iter_mut().for_each(|file| file.changes.clear());
+        for failure in &mut report.failures {
+            failure.nearest.clear();
+            failure.next_action = None;
+        }
     }
-    v1::Batch { content_omitted: true, ..listed }
+    v1::Batch { content_omitted: true, ..basic }
 }
 
 impl TryFrom<v1::Batch> for BatchRecord {
@@ -115,7 +157,7 @@ impl TryFrom<v1::Batch> for BatchRecord {
             id: id("batchId", &message.batch_id)?,
             workspace: id("workspaceId", &message.workspace_id)?,
             revision: Revision(message.revision),
-            state: state("state", message.state)?,
+            state: batch_state("state", message.state)?,
             ids,
             batch: Batch::try_from(edit)?,
             origin: message.origin.unwrap_or_default().into(),
@@ -167,7 +209,7 @@ impl TryFrom<v1::Batch> for BatchOutline {
         Ok(Self {
             id: id("batchId", &message.batch_id)?,
             revision: Revision(message.revision),
-            state: state("state", message.state)?,
+            state: batch_state("state", message.state)?,
             label: given(edit.label),
             key: given(edit.key),
             targets: targets.collect::<Result<_, _>>()?,

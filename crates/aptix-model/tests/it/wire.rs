@@ -18,7 +18,7 @@ use aptix_model::report::{
 };
 use aptix_model::state::BatchState;
 use aptix_model::wire::v1::file_patch::Action;
-use aptix_model::wire::{event_message, listed_message, v1};
+use aptix_model::wire::{View, event_message, v1};
 
 fn batch() -> Batch {
     let change = |operation| Change { key: Some("ck".into()), description: None, operation };
@@ -268,7 +268,7 @@ fn quotes_come_back_as_they_went_behind_the_file_patches() {
     });
     assert_eq!(ids.len(), quoting.files.len());
     let record = BatchRecord { batch: quoting, ids, report: None, ..record() };
-    let listed = listed_message(record.clone());
+    let listed = View::Basic.message(record.clone());
     assert_eq!(listed.edit.unwrap().files.len(), record.batch.files.len());
     assert_eq!(BatchRecord::try_from(v1::Batch::from(record.clone())), Ok(record));
 
@@ -396,7 +396,7 @@ fn an_event_of_an_ended_batch_and_a_list_carry_no_content() {
     assert_eq!((ended.edit.clone(), ended.report.clone()), (None, None));
     assert_eq!(BatchOutline::try_from(ended).unwrap().state, BatchState::Applied);
     assert_eq!(BatchRecord::try_from(event_message(record())), Ok(record()));
-    let listed = listed_message(record());
+    let listed = View::Basic.message(record());
     assert!(listed.edit.as_ref().unwrap().files.iter().all(|file| file.action.is_none()));
     let outline = BatchOutline::try_from(listed).unwrap();
     assert_eq!((outline.label.as_deref(), outline.targets.len()), (Some("L"), 3));

@@ -2,6 +2,7 @@
 
 pub mod cancel;
 pub mod event;
+pub mod event_filter;
 pub mod feed;
 pub mod files;
 mod fit;
@@ -14,6 +15,7 @@ pub mod submit;
 pub mod transfer;
 mod wake;
 pub mod watch;
+pub mod workspace;
 
 use std::sync::Arc;
 use std::time::Duration;

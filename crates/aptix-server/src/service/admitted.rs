@@ -52,7 +52,7 @@ impl Kind {
             "/aptix.v1.FileService/UploadBlob" => Self::Upload,
             "/aptix.v1.FileService/DownloadBlob" => Self::Download,
             "/aptix.v1.AgentService/Serve" => Self::Link,
-            "/aptix.v1.BatchService/WatchBatch" => Self::Stream,
+            "/aptix.v1.BatchService/WatchBatch" | "/aptix.v1.WorkspaceService/WatchWorkspace" => Self::Stream,
             "/grpc.health.v1.Health/Watch" => Self::HealthStream,
             _ if path.starts_with("/grpc.health.") => Self::Health,
             _ if path.starts_with("/aptix.v1.") => Self::Unary,

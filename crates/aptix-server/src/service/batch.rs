@@ -13,7 +13,7 @@ use aptix_model::id::{BatchId, Revision, Uuid, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
-use aptix_model::wire::{self, fit, listed_message, v1};
+use aptix_model::wire::{self, View, fit, v1};
 use prost::Message;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
@@ -74,9 +74,10 @@ impl v1::batch_service_server::BatchService for BatchService {
     async fn get_batch(&self, request: Request<v1::GetBatchRequest>) -> Result<Response<v1::GetBatchResponse>, Status> {
         let request = request.into_inner();
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
+        let view = View::asked(request.view).map_err(status)?;
         let which = selector(request.batch).map_err(status)?;
         let batch = self.0.batch(&workspace, which).await.map_err(status)?;
-        Ok(Response::new(v1::GetBatchResponse { batch: Some(fit::answer(batch.into())) }))
+        Ok(Response::new(v1::GetBatchResponse { batch: Some(fit::answer(view.message(batch))) }))
     }
 
     async fn get_change(
@@ -98,12 +99,13 @@ impl v1::batch_service_server::BatchService for BatchService {
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let wanted = page::size(request.page_size).map_err(status)?;
         let page = page::batch(&request.page_token).map_err(status)?;
+        let view = View::asked(request.view).map_err(status)?;
         let listed = self.0.list(&workspace, page, wanted + 1).await.map_err(status)?;
         let mut answer = v1::ListBatchesResponse::default();
         let mut room = fit::ROOM;
         let mut last = None;
         for entry in listed {
-            let (revision, entry) = self.list_entry(&workspace, entry).await?;
+            let (revision, entry) = self.list_entry(&workspace, entry, view).await?;
             let bytes = entry.as_ref().map_or_else(Message::encoded_len, Message::encoded_len) + 8;
             let entries = answer.batches.len() + answer.damaged.len();
             if let Some(last) = last.filter(|_| entries == wanted || bytes > room) {
@@ -131,7 +133,9 @@ impl v1::batch_service_server::BatchService for BatchService {
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let batch = wire::id("batchId", &request.batch_id).map_err(status)?;
         let after = request.after.map(Cursor::try_from).transpose().map_err(status)?;
-        let states = self.0.watch(workspace, batch, after, state_message).await.map_err(status)?;
+        let view = View::asked(request.view).map_err(status)?;
+        let encode = move |update| state_message(update, view);
+        let states = self.0.watch(workspace, batch, after, encode).await.map_err(status)?;
         let answers = states.map(|message| message.map_err(status));
         Ok(Response::new(Box::pin(answers)))
     }
@@ -156,11 +160,11 @@ impl v1::batch_service_server::BatchService for BatchService {
     }
 }
 
-fn state_message(update: BatchUpdate) -> v1::WatchBatchResponse {
+fn state_message(update: BatchUpdate, view: View) -> v1::WatchBatchResponse {
     match update {
         BatchUpdate::State { batch, cursor, first } => {
             let fit = if first { fit::event } else { fit::later_event };
-            let batch = Some(fit((*batch).into()));
+            let batch = Some(fit(view.message(*batch)));
             v1::WatchBatchResponse { batch, cursor: cursor.map(Into::into), heartbeat: false }
         }
         BatchUpdate::Heartbeat { workspace, batch, revision, state } => {
@@ -178,18 +182,19 @@ fn state_message(update: BatchUpdate) -> v1::WatchBatchResponse {
 }
 
 impl BatchService {
-    /// A line of a list: a batch without its content, or what is damaged of it.
+    /// A line of a list: a batch, or what is damaged of it.
     async fn list_entry(
         &self,
         workspace: &WorkspaceId,
         entry: Listed,
+        view: View,
     ) -> Result<(Revision, Result<v1::Batch, v1::Damage>), Status> {
         let entry = match entry {
             Ok(entry) => entry,
             Err(Damaged { revision, why }) => return Ok((revision, Err(damage(revision, None, why)))),
         };
         match self.0.batch(workspace, BatchSelector::Id(entry.batch)).await {
-            Ok(batch) => Ok((entry.revision, Ok(fit::answer(listed_message(batch))))),
+            Ok(batch) => Ok((entry.revision, Ok(fit::answer(view.message(batch))))),
             Err(ReadError::Store(error)) if error.will_pass() => Err(status(error)),
             Err(error) => Ok((entry.revision, Err(damage(entry.revision, Some(entry.batch), error.to_string())))),
         }
@@ -213,14 +218,14 @@ impl BatchService {
         trace.log(began.elapsed(), Event::Received(&submitted.submission.batch));
         let checked = self.0.check(&submitted.submission).await.map_err(|refusal| submitted.in_terms(refusal));
         let contents = submitted.detach_contents();
-        let Submitted { submission, document } = submitted;
+        let Submitted { submission, document, view } = submitted;
         let bytes = if document.is_some() { edit_bytes(&submission.batch) } else { bytes };
         let checked = check_size(bytes, &submission.batch).map_err(Refusal::from).and(checked);
         let batch = if validate_only {
             checked?;
             let record = self.0.rehearse(submission).await?;
             trace.log(began.elapsed(), Event::Checked(&record.batch));
-            without_ids(record)
+            without_ids(record, view)
         } else {
             let stored = match checked {
                 Ok(()) => {
@@ -236,7 +241,7 @@ impl BatchService {
                     stored
                 }
             };
-            fit::answer(stored.into())
+            fit::answer(view.message(stored))
         };
         let (dialect, warnings) = document.map(|(dialect, warnings)| (dialect.name(), warnings)).unwrap_or_default();
         Ok(v1::SubmitBatchResponse {
@@ -263,8 +268,8 @@ fn check_size(edit_bytes: usize, batch: &Batch) -> Result<(), Failure> {
 }
 
 /// What a batch would be, had it been stored.
-fn without_ids(record: BatchRecord) -> v1::Batch {
-    let batch = v1::Batch::from(BatchRecord { ids: Vec::new(), ..record });
+fn without_ids(record: BatchRecord, view: View) -> v1::Batch {
+    let batch = view.message(BatchRecord { ids: Vec::new(), ..record });
     v1::Batch { batch_id: String::new(), create_time: None, update_time: None, ..batch }
 }
 

@@ -16,3 +16,4 @@ mod received;
 mod report;
 mod status;
 mod submitted;
+pub mod workspace;

@@ -2,7 +2,7 @@
 
 use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
-use aptix_model::id::Revision;
+use aptix_model::id::{Revision, WorkspaceId};
 use aptix_model::path::RootedPath;
 use aptix_model::reason::{Detail, Reason};
 
@@ -38,6 +38,16 @@ pub(super) fn after_file(path: &RootedPath, cursor: Option<Cursor>) -> String {
 /// The file that a token names; none for the first page.
 pub(super) fn file(token: &str) -> Result<Page<RootedPath>, Failure> {
     parse(token, 'f', |entry| RootedPath::new(entry).ok())
+}
+
+/// The token after a workspace.
+pub(super) fn after_workspace(workspace: &WorkspaceId) -> String {
+    format!("w{workspace}")
+}
+
+/// The workspace that a token names; none for the first page. Workspaces are of every history.
+pub(super) fn workspace(token: &str) -> Result<Option<WorkspaceId>, Failure> {
+    parse(token, 'w', |entry| entry.parse().ok()).map(|page| page.after)
 }
 
 /// A cursor at the end of a token. No path has a line feed.

@@ -8,7 +8,7 @@ use aptix_model::failure::Failure;
 use aptix_model::id::{RequestId, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Warning;
-use aptix_model::wire::{self, v1};
+use aptix_model::wire::{self, View, v1};
 use prost::Message;
 use tokio_util::bytes::Bytes;
 
@@ -21,6 +21,8 @@ pub(super) struct Submitted {
     pub(super) submission: Submission,
     /// The dialect of its document, and what was read of it but has no effect; none if the edit came as such.
     pub(super) document: Option<(Dialect, Vec<Warning>)>,
+    /// How much of the batch the answer holds.
+    pub(super) view: View,
 }
 
 impl Submitted {
@@ -35,6 +37,7 @@ impl Submitted {
         let workspace = workspace.map_err(|failure| failures.push(failure));
         let request_id = wire::id::<RequestId>("requestId", &request.request_id);
         let request_id = request_id.map_err(|failure| failures.push(failure));
+        let view = View::asked(request.view).map_err(|failure| failures.push(failure));
         let origin = request.origin.map(Into::into).unwrap_or_default();
         let (edit, document) = match request.content {
             Some(Content::Edit(edit)) => (Some(PartialBatch::from(edit)), None),
@@ -52,12 +55,12 @@ impl Submitted {
                 (None, None)
             }
         };
-        match (workspace, request_id, edit) {
-            (Ok(workspace), Ok(request_id), Some(edit)) if edit.failures.is_empty() => {
+        match (workspace, request_id, view, edit) {
+            (Ok(workspace), Ok(request_id), Ok(view), Some(edit)) if edit.failures.is_empty() => {
                 let submission = Submission { workspace, request_id, batch: edit.batch, origin };
-                Ok(Self { submission, document })
+                Ok(Self { submission, document, view })
             }
-            (_, _, edit) => Err(dispatcher.refuse(failures, &origin, edit)),
+            (.., edit) => Err(dispatcher.refuse(failures, &origin, edit)),
         }
     }
 

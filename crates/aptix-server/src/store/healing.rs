@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, Store, StoreError, Transition, Transitioned,
-    UploadId, disk,
+    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, Store, StoreError,
+    Transition, Transitioned, UploadId, WorkspaceCounts, disk,
 };
 
 /// How long after a failure the disk is tried, and how long at most after another one.
@@ -189,6 +189,8 @@ impl Store for HealingStore {
         lease(workspace: WorkspaceId) -> Lease;
         digest(workspace: WorkspaceId, revision: Revision) -> Option<Sha256Digest>;
         newest(workspace: WorkspaceId) -> Option<Revision>;
+        counts(workspace: WorkspaceId) -> Option<WorkspaceCounts>;
+        workspaces(after: Option<WorkspaceId>, limit: usize) -> Vec<ListedWorkspace>;
         batch(workspace: WorkspaceId, which: BatchSelector) -> Option<BatchRecord>;
         batches(workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Vec<Listed>;
         events(workspace: WorkspaceId, after: Revision, limit: usize) -> Vec<Listed>;

@@ -13,8 +13,8 @@ use aptix_model::record::BatchRecord;
 use tokio_util::bytes::Bytes;
 
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Event, Known, Lease, Listed, ListedFile, Store, StoreError, Transition,
-    Transitioned, Twins, UploadId, chain, submitted,
+    Answer, Appended, BatchSelector, CloudFile, Event, Known, Lease, Listed, ListedFile, ListedWorkspace, Store,
+    StoreError, Transition, Transitioned, Twins, UploadId, WorkspaceCounts, chain, submitted,
 };
 use crate::mint;
 
@@ -62,6 +62,12 @@ impl Workspace {
         let digest = chain::next(last, [batch.0.as_bytes().as_slice(), facts.state.word().as_bytes()]);
         self.events.push((batch, digest, facts));
         self.newest()
+    }
+
+    fn counts(&self) -> WorkspaceCounts {
+        let open_batches = self.batches.values().filter(|batch| batch.state.is_open()).count() as u64;
+        let digest = self.events.last().map(|(_, digest, _)| *digest);
+        WorkspaceCounts { newest: self.newest(), digest, open_batches }
     }
 
     fn event(&self, revision: Revision) -> Option<Event> {
@@ -159,6 +165,19 @@ impl Store for MemoryStore {
 
     fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>> {
         self.read(&workspace, |workspace| workspace.event(revision).and_then(|event| event.digest))
+    }
+
+    fn counts(&self, workspace: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>> {
+        self.read(&workspace, |workspace| workspace.known.then(|| workspace.counts()))
+    }
+
+    fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>> {
+        let state = self.lock();
+        let known = state.workspaces.iter().filter(|(id, workspace)| workspace.known && after.as_ref() < Some(id));
+        let mut listed: Vec<_> = known.map(|(id, workspace)| (id.clone(), Some(workspace.counts()))).collect();
+        listed.sort_by(|(one, _), (other, _)| one.cmp(other));
+        listed.truncate(limit);
+        Box::pin(std::future::ready(Ok(listed)))
     }
 
     fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {

@@ -247,6 +247,20 @@ pub enum BatchSelector {
     Request(RequestId),
 }
 
+/// What a store counts of a workspace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WorkspaceCounts {
+    /// Its newest event; 0 if there is none.
+    pub newest: Revision,
+    /// Digest of the commit of that event and all before it; `None` if there is none, or it is of an earlier version.
+    pub digest: Option<Sha256Digest>,
+    /// How many of its batches have not ended; those whose state cannot be read are not counted.
+    pub open_batches: u64,
+}
+
+/// A workspace in a list; without its counts if they cannot be read.
+pub type ListedWorkspace = (WorkspaceId, Option<WorkspaceCounts>);
+
 /// A file of a workspace, as last reported.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CloudFile {
@@ -301,6 +315,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// The workspace's newest revision; `None` if there is no such workspace.
     fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>>;
+
+    /// What is counted of the workspace; `None` if there is no such workspace.
+    fn counts(&self, workspace: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>>;
+
+    /// Every workspace that a batch or an agent made known, by id; only those after an id, if one is given.
+    fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>>;
 
     /// One batch of the workspace.
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>>;

@@ -81,6 +81,7 @@ async fn what_is_not_there_is_not_found() {
         let watch = v1::WatchBatchRequest {
             workspace_id: workspace_id.clone(),
             batch_id: ABSENT.to_owned(),
+            view: v1::BatchView::Full.into(),
             ..v1::WatchBatchRequest::default()
         };
         not_found(client.batches.watch_batch(watch).await.map(drop).unwrap_err());
@@ -105,7 +106,7 @@ async fn what_is_not_there_is_not_found() {
 async fn a_read_names_what_is_wrong_with_it() {
     let server = Server::start();
     let mut client = server.connect().await;
-    let get = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: None, ..v1::GetBatchRequest::default() };
+    let get = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: None, view: v1::BatchView::Full.into() };
     assert_refused(client.batches.get_batch(get).await, Code::InvalidArgument, "INVALID_REQUEST", "MISSING");
     for id in ["", "no", &"0".repeat(32), &format!("{{{ABSENT}}}")] {
         assert_refused(client.get("w", id).await, Code::InvalidArgument, "INVALID_REQUEST", "ID_FORMAT");

@@ -263,6 +263,7 @@ async fn streams_are_notified_when_the_server_stops() {
     let watch = v1::WatchBatchRequest {
         workspace_id: "w".to_owned(),
         batch_id: batch.batch_id,
+        view: v1::BatchView::Full.into(),
         ..v1::WatchBatchRequest::default()
     };
     let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();

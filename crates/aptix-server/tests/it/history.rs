@@ -133,6 +133,29 @@ async fn a_list_continues_in_its_own_history_alone() {
     assert_eq!(second.files("fapp/a".to_owned()).await.unwrap().files[0].path, "app/b");
 }
 
+/// A reader of a workspace's events, who takes no lease, is held to its history too.
+#[tokio::test]
+async fn a_reader_of_a_workspace_goes_on_in_its_own_history_alone() {
+    let (_place, mut first, mut second) = twins().await;
+    let cursors = first.cursors(10).await;
+    let watch = |revision: usize| v1::WatchWorkspaceRequest {
+        workspace_id: "w".to_owned(),
+        after: Some(cursors[revision - 1].clone()),
+        ..v1::WatchWorkspaceRequest::default()
+    };
+    for (of_first, revision, resumes) in [(true, 9, true), (false, 5, true), (false, 9, false)] {
+        let twin = if of_first { &mut first } else { &mut second };
+        let events = twin.client.workspaces.watch_workspace(watch(revision)).await;
+        if resumes {
+            let message = next(&mut events.unwrap().into_inner()).await.unwrap().message;
+            let Some(v1::watch_workspace_response::Message::Event(event)) = message else { panic!("{message:?}") };
+            assert_eq!(event.revision, revision as u64 + 1);
+        } else {
+            assert_refused(events.map(drop), Code::FailedPrecondition, "HISTORY_CHANGED", "");
+        }
+    }
+}
+
 /// The states of one batch go on behind a cursor, and are refused behind one of another history.
 #[tokio::test]
 async fn the_states_of_a_batch_go_on_behind_a_cursor() {
@@ -142,7 +165,7 @@ async fn the_states_of_a_batch_go_on_behind_a_cursor() {
         workspace_id: "w".to_owned(),
         batch_id: batch.batch_id.clone(),
         after,
-        ..v1::WatchBatchRequest::default()
+        view: v1::BatchView::Full.into(),
     };
     let mut states = first.client.batches.watch_batch(watch(None)).await.unwrap().into_inner();
     let cursor = next(&mut states).await.unwrap().cursor.unwrap();

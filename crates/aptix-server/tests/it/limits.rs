@@ -218,7 +218,7 @@ async fn an_answer_that_is_not_taken_takes_no_place() {
     let files = (0..3).map(|number| create_text(&format!("f{number}"), &"x".repeat(1 << 20))).collect();
     let batch = client.submit(submit("w", "r", files)).await.unwrap();
     let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id.clone()));
-    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, ..v1::GetBatchRequest::default() };
+    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, view: v1::BatchView::Full.into() };
     let method = "/aptix.v1.BatchService/GetBatch";
     let mut untaken = Vec::new();
     for _ in 0..3 {
@@ -243,6 +243,7 @@ async fn what_an_answer_leaves_out_is_said() {
         let watch = v1::WatchBatchRequest {
             workspace_id: "w".to_owned(),
             batch_id: sent.batch_id.clone(),
+            view: v1::BatchView::Full.into(),
             ..v1::WatchBatchRequest::default()
         };
         let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
@@ -274,6 +275,7 @@ async fn a_watched_batch_has_heartbeats() {
     let watch = v1::WatchBatchRequest {
         workspace_id: "w".to_owned(),
         batch_id: batch.batch_id.clone(),
+        view: v1::BatchView::Full.into(),
         ..v1::WatchBatchRequest::default()
     };
     let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
@@ -295,6 +297,7 @@ async fn long_lived_calls_leave_room_for_others() {
     let request = v1::WatchBatchRequest {
         workspace_id: "w".to_owned(),
         batch_id: batch.batch_id.clone(),
+        view: v1::BatchView::Full.into(),
         ..v1::WatchBatchRequest::default()
     };
     let mut watches = Vec::new();

@@ -13,8 +13,8 @@ use aptix_model::wire::v1;
 use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, Store, StoreError, Transition, Transitioned,
-    UploadId,
+    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, Store, StoreError,
+    Transition, Transitioned, UploadId, WorkspaceCounts,
 };
 use serde_json::{Value, json};
 use tokio_util::bytes::Bytes;
@@ -267,6 +267,12 @@ impl Store for FailedStore {
     }
     fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
         self.0.newest(workspace)
+    }
+    fn counts(&self, _: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>> {
+        failure()
+    }
+    fn workspaces(&self, _: Option<WorkspaceId>, _: usize) -> Answer<'_, Vec<ListedWorkspace>> {
+        failure()
     }
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
         self.0.batch(workspace, which)

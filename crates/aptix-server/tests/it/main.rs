@@ -12,9 +12,7 @@ mod hand_made;
 mod history;
 mod lease;
 mod limits;
-#[cfg(test)]
 mod link;
-#[cfg(test)]
 mod logs;
 mod parts;
 mod process;
@@ -24,3 +22,4 @@ mod server;
 mod store_contract;
 mod submit;
 mod unacceptable;
+mod workspaces;

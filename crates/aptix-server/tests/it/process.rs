@@ -272,7 +272,7 @@ async fn read_back(client: &mut BatchServiceClient<Channel>, kept: &[v1::Batch])
     for batch in kept {
         let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id.clone()));
         let request =
-            v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, ..v1::GetBatchRequest::default() };
+            v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, view: v1::BatchView::Full.into() };
         assert_eq!(client.get_batch(request).await.unwrap().into_inner().batch.as_ref(), Some(batch));
     }
 }

@@ -13,8 +13,8 @@ use aptix_model::wire::v1;
 use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, Store, StoreError, Transition, Transitioned,
-    UploadId,
+    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, Store, StoreError,
+    Transition, Transitioned, UploadId, WorkspaceCounts,
 };
 use tokio_util::bytes::Bytes;
 use tonic::Code;
@@ -56,6 +56,12 @@ impl Store for Reopening {
     }
     fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
         self.inner.newest(workspace)
+    }
+    fn counts(&self, workspace: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>> {
+        self.inner.counts(workspace)
+    }
+    fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>> {
+        self.inner.workspaces(after, limit)
     }
     fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Listed>> {
         self.inner.batches(workspace, before, limit)

@@ -11,6 +11,7 @@ use aptix_model::wire::v1;
 use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::file_service_client::FileServiceClient;
+use aptix_model::wire::v1::workspace_service_client::WorkspaceServiceClient;
 use aptix_server::dispatcher::feed::{Delivery, Hello};
 use aptix_server::dispatcher::stream::{Items, Start, WatchError};
 use aptix_server::dispatcher::{Dispatcher, Settings};
@@ -45,6 +46,7 @@ pub(crate) struct Clients {
     pub(crate) batches: BatchServiceClient<Channel>,
     pub(crate) agent: AgentServiceClient<Channel>,
     pub(crate) files: FileServiceClient<Channel>,
+    pub(crate) workspaces: WorkspaceServiceClient<Channel>,
     pub(crate) channel: Channel,
     /// The secret of the newest lease that was granted here, by workspace.
     pub(crate) secrets: HashMap<String, Bytes>,
@@ -137,6 +139,7 @@ impl Server {
             batches: BatchServiceClient::new(channel.clone()).max_encoding_message_size(64 << 20),
             agent: AgentServiceClient::new(channel.clone()),
             files: FileServiceClient::new(channel.clone()).max_encoding_message_size(64 << 20),
+            workspaces: WorkspaceServiceClient::new(channel.clone()),
             channel,
             secrets: HashMap::new(),
         }
@@ -172,7 +175,7 @@ impl Clients {
     pub(crate) async fn get(&mut self, workspace: &str, id: &str) -> Result<v1::Batch, Status> {
         let batch = Some(v1::get_batch_request::Batch::BatchId(id.to_owned()));
         let request =
-            v1::GetBatchRequest { workspace_id: workspace.to_owned(), batch, ..v1::GetBatchRequest::default() };
+            v1::GetBatchRequest { workspace_id: workspace.to_owned(), batch, view: v1::BatchView::Full.into() };
         Ok(self.batches.get_batch(request).await?.into_inner().batch.expect("the answer has the batch"))
     }
 
@@ -292,6 +295,7 @@ pub(crate) fn submit(workspace: &str, request: &str, files: Vec<v1::FilePatch>) 
             conversation_id: "conversation-1".to_owned(),
             turn_id: "turn-1".to_owned(),
         }),
+        view: v1::BatchView::Full.into(),
         ..v1::SubmitBatchRequest::default()
     }
 }

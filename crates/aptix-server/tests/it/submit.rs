@@ -141,7 +141,7 @@ async fn a_request_id_identifies_one_batch() {
     let by_request = v1::GetBatchRequest {
         workspace_id: "w".to_owned(),
         batch: Some(v1::get_batch_request::Batch::RequestId("r1".to_owned())),
-        ..v1::GetBatchRequest::default()
+        view: v1::BatchView::Full.into(),
     };
     assert_eq!(client.batches.get_batch(by_request).await.unwrap().into_inner().batch, Some(first));
 }
@@ -292,6 +292,7 @@ async fn a_batch_is_withdrawn_once_and_stays_withdrawn() {
     let watch = v1::WatchBatchRequest {
         workspace_id: "w".to_owned(),
         batch_id: batch.batch_id.clone(),
+        view: v1::BatchView::Full.into(),
         ..v1::WatchBatchRequest::default()
     };
     let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
@@ -345,6 +346,7 @@ async fn quotes_come_back_with_the_whole_batch_alone() {
         let watch = v1::WatchBatchRequest {
             workspace_id: "w".to_owned(),
             batch_id: batch.batch_id.clone(),
+            view: v1::BatchView::Full.into(),
             ..v1::WatchBatchRequest::default()
         };
         let found = next(&mut client.batches.watch_batch(watch).await.unwrap().into_inner()).await.unwrap();

@@ -1327,7 +1327,9 @@ impl BatchSource {
 pub enum BatchView {
     /// As basic.
     Unspecified = 0,
-    /// State, ids, times, who, and of each file its paths, keys, labels and status. No content, no diff, no failure's excerpts.
+    /// State, times, who, the ids of the batch and of its file patches, and of each file its paths, key, label and report. No
+    /// actions, with the ids and keys of their changes; no quotes; no diff; no failure's excerpts and next actions; no reports of
+    /// single changes.
     Basic = 1,
     /// Everything, as far as a message holds it; see Batch.content_omitted.
     Full = 2,
@@ -2808,9 +2810,9 @@ pub struct BatchEvent {
     /// The event's revision: one more than the event before it.
     #[prost(uint64, tag = "1")]
     pub revision: u64,
-    /// The batch as it is now, which may be later than this event; `state` is that of the event. A batch that has ended comes
-    /// without its content and its report, and one of more than 64 KiB without what is too large: then content_omitted is set,
-    /// and GetBatch has it.
+    /// The batch as it is now, which may be later than this event; `state` is that of the event. An agent is sent a batch that has
+    /// ended without its content and its report, other readers are sent what their view has. Of more than 64 KiB what is too large
+    /// is left out: then content_omitted is set, and GetBatch has it.
     #[prost(message, optional, tag = "2")]
     pub batch: ::core::option::Option<Batch>,
     /// The position of the stream after this event. Absent if the server cannot read the event's own record.
@@ -3579,7 +3581,7 @@ pub mod submit_batch_request {
 /// Answers with the stored batch.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SubmitBatchResponse {
-    /// The batch, with the ids the server gave it, its files and every key.
+    /// The batch, with the ids that the server gave it; those of its changes with BATCH_VIEW_FULL.
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
     /// What would become of the batch, as a report; only with validate_only, and only if an agent answered.
@@ -3689,7 +3691,7 @@ pub struct ListBatchesRequest {
 /// Answers with a page.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListBatchesResponse {
-    /// The batches, newest first. The content of line patches and created files, and the diff, are left out.
+    /// The batches, newest first; as many as one message holds.
     #[prost(message, repeated, tag = "1")]
     pub batches: ::prost::alloc::vec::Vec<Batch>,
     /// Asks for the page after this one. Empty on the last page.
@@ -3931,7 +3933,7 @@ pub mod batch_service_client {
                 .insert(GrpcMethod::new("aptix.v1.BatchService", "GetChange"));
             self.inner.unary(req, path, codec).await
         }
-        /// Lists a workspace's batches, newest first, without their content.
+        /// Lists a workspace's batches, newest first.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the page size or token is not acceptable.
@@ -3962,8 +3964,8 @@ pub mod batch_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Streams the states of one batch: the present one at once, then each new one; ends after an ended state. With a
-        /// cursor, the present state is sent only if it is newer. The first message has the batch's content as far as it takes at
-        /// most 64 KiB, later ones do not repeat it: see Batch.content_omitted. While nothing happens, a message with heartbeat set
+        /// cursor, the present state is sent only if it is newer. With BATCH_VIEW_FULL the first message has the batch's content as far
+        /// as it takes at most 64 KiB, and later ones do not repeat it: see Batch.content_omitted. While nothing happens, a message with heartbeat set
         /// comes every few seconds.
         ///
         /// Errors:
@@ -4087,7 +4089,7 @@ pub mod batch_service_server {
             tonic::Response<super::GetChangeResponse>,
             tonic::Status,
         >;
-        /// Lists a workspace's batches, newest first, without their content.
+        /// Lists a workspace's batches, newest first.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the page size or token is not acceptable.
@@ -4107,8 +4109,8 @@ pub mod batch_service_server {
             + std::marker::Send
             + 'static;
         /// Streams the states of one batch: the present one at once, then each new one; ends after an ended state. With a
-        /// cursor, the present state is sent only if it is newer. The first message has the batch's content as far as it takes at
-        /// most 64 KiB, later ones do not repeat it: see Batch.content_omitted. While nothing happens, a message with heartbeat set
+        /// cursor, the present state is sent only if it is newer. With BATCH_VIEW_FULL the first message has the batch's content as far
+        /// as it takes at most 64 KiB, and later ones do not repeat it: see Batch.content_omitted. While nothing happens, a message with heartbeat set
         /// comes every few seconds.
         ///
         /// Errors:
@@ -4540,12 +4542,12 @@ pub struct Workspace {
     /// Its id.
     #[prost(string, tag = "1")]
     pub workspace_id: ::prost::alloc::string::String,
-    /// The position after its newest event.
+    /// The position after its newest event. Absent if there is none, and if its record cannot be read.
     #[prost(message, optional, tag = "2")]
     pub cursor: ::core::option::Option<Cursor>,
-    /// How many of its batches have not ended.
-    #[prost(uint64, tag = "3")]
-    pub open_batches: u64,
+    /// How many of its batches have not ended. Absent if the record of it cannot be read.
+    #[prost(uint64, optional, tag = "3")]
+    pub open_batches: ::core::option::Option<u64>,
     /// Who serves it. Absent while no one does.
     #[prost(message, optional, tag = "4")]
     pub serving: ::core::option::Option<Serving>,
@@ -4625,16 +4627,18 @@ pub struct WatchWorkspaceRequest {
     #[prost(enumeration = "BatchView", tag = "5")]
     pub view: i32,
 }
-/// Which events a reader wants: those that fit every field that is set.
+/// Which events a reader wants: those that fit every list that is not empty. A list has at most 100 entries, and their texts
+/// together at most 64 KiB. An event that cannot be read passes.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EventFilter {
-    /// Batches in one of these states.
+    /// Events after which the batch was in one of these states.
     #[prost(enumeration = "BatchState", repeated, tag = "1")]
     pub states: ::prost::alloc::vec::Vec<i32>,
     /// Batches of one of these sessions.
     #[prost(string, repeated, tag = "2")]
     pub session_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Batches that name a file whose doc_path is one of these, or is below one of these that ends in "/". At most 100.
+    /// Batches that name a file whose doc_path is one of these, or is below one of these that ends in "/". A file that its author
+    /// named by path counts in every root until it is reported.
     #[prost(string, repeated, tag = "3")]
     pub doc_paths: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Events of these kinds.
@@ -4659,5 +4663,499 @@ pub mod watch_workspace_response {
         /// Nothing that passes the filter happened for a while.
         #[prost(message, tag = "2")]
         Heartbeat(super::Heartbeat),
+    }
+}
+/// Generated client implementations.
+pub mod workspace_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Describes workspaces and streams their events to readers. It changes nothing.
+    ///
+    /// Errors carry the details that BatchService describes.
+    #[derive(Debug, Clone)]
+    pub struct WorkspaceServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> WorkspaceServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> WorkspaceServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            WorkspaceServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Describes one workspace: whether it is served, since when and by which version.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: the id is not one.
+        /// - NOT_FOUND: there is no such workspace.
+        pub async fn get_workspace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetWorkspaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetWorkspaceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.WorkspaceService/GetWorkspace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.WorkspaceService", "GetWorkspace"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists workspaces by id.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: the page token is not acceptable.
+        pub async fn list_workspaces(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListWorkspacesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListWorkspacesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.WorkspaceService/ListWorkspaces",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.WorkspaceService", "ListWorkspaces"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Streams the events of a workspace in order of their revision, beginning after a position, then each new one as it
+        /// becomes durable; of many batches, for readers. It takes no lease. While nothing happens a heartbeat comes every few seconds.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or after_revision does not exist yet (INVALID_REQUEST.FUTURE_REVISION).
+        /// - NOT_FOUND: there is no such workspace.
+        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that cursor names; call again without it.
+        /// - RESOURCE_EXHAUSTED: too many streams are open, or the receiver took nothing for too long
+        ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again with the last cursor.
+        /// - UNAVAILABLE: the server is shutting down; call again.
+        pub async fn watch_workspace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchWorkspaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchWorkspaceResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.WorkspaceService/WatchWorkspace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.WorkspaceService", "WatchWorkspace"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod workspace_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with WorkspaceServiceServer.
+    #[async_trait]
+    pub trait WorkspaceService: std::marker::Send + std::marker::Sync + 'static {
+        /// Describes one workspace: whether it is served, since when and by which version.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: the id is not one.
+        /// - NOT_FOUND: there is no such workspace.
+        async fn get_workspace(
+            &self,
+            request: tonic::Request<super::GetWorkspaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetWorkspaceResponse>,
+            tonic::Status,
+        >;
+        /// Lists workspaces by id.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: the page token is not acceptable.
+        async fn list_workspaces(
+            &self,
+            request: tonic::Request<super::ListWorkspacesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListWorkspacesResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the WatchWorkspace method.
+        type WatchWorkspaceStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchWorkspaceResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Streams the events of a workspace in order of their revision, beginning after a position, then each new one as it
+        /// becomes durable; of many batches, for readers. It takes no lease. While nothing happens a heartbeat comes every few seconds.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or after_revision does not exist yet (INVALID_REQUEST.FUTURE_REVISION).
+        /// - NOT_FOUND: there is no such workspace.
+        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that cursor names; call again without it.
+        /// - RESOURCE_EXHAUSTED: too many streams are open, or the receiver took nothing for too long
+        ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again with the last cursor.
+        /// - UNAVAILABLE: the server is shutting down; call again.
+        async fn watch_workspace(
+            &self,
+            request: tonic::Request<super::WatchWorkspaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::WatchWorkspaceStream>,
+            tonic::Status,
+        >;
+    }
+    /// Describes workspaces and streams their events to readers. It changes nothing.
+    ///
+    /// Errors carry the details that BatchService describes.
+    #[derive(Debug)]
+    pub struct WorkspaceServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> WorkspaceServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for WorkspaceServiceServer<T>
+    where
+        T: WorkspaceService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/aptix.v1.WorkspaceService/GetWorkspace" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetWorkspaceSvc<T: WorkspaceService>(pub Arc<T>);
+                    impl<
+                        T: WorkspaceService,
+                    > tonic::server::UnaryService<super::GetWorkspaceRequest>
+                    for GetWorkspaceSvc<T> {
+                        type Response = super::GetWorkspaceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetWorkspaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkspaceService>::get_workspace(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetWorkspaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.WorkspaceService/ListWorkspaces" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListWorkspacesSvc<T: WorkspaceService>(pub Arc<T>);
+                    impl<
+                        T: WorkspaceService,
+                    > tonic::server::UnaryService<super::ListWorkspacesRequest>
+                    for ListWorkspacesSvc<T> {
+                        type Response = super::ListWorkspacesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListWorkspacesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkspaceService>::list_workspaces(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListWorkspacesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.WorkspaceService/WatchWorkspace" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchWorkspaceSvc<T: WorkspaceService>(pub Arc<T>);
+                    impl<
+                        T: WorkspaceService,
+                    > tonic::server::ServerStreamingService<super::WatchWorkspaceRequest>
+                    for WatchWorkspaceSvc<T> {
+                        type Response = super::WatchWorkspaceResponse;
+                        type ResponseStream = T::WatchWorkspaceStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchWorkspaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as WorkspaceService>::watch_workspace(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchWorkspaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for WorkspaceServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "aptix.v1.WorkspaceService";
+    impl<T> tonic::server::NamedService for WorkspaceServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
     }
 }

@@ -13,7 +13,10 @@ use super::keys::{self, Key};
 use super::marks::Marks;
 use super::record::{self, Counters, Happened, Head, Marker};
 use super::tables::{Tables, failed};
-use crate::store::{BatchSelector, CloudFile, Damaged, DamagedFile, Event, Lease, Listed, ListedFile, StoreError};
+use crate::store::{
+    BatchSelector, CloudFile, Damaged, DamagedFile, Event, Lease, Listed, ListedFile, ListedWorkspace, StoreError,
+    WorkspaceCounts,
+};
 
 impl Tables {
     /// Everything as it is at this instant.
@@ -70,6 +73,32 @@ impl Instant<'_> {
             (workspace, counters)
         };
         found.into_iter().map(read).collect()
+    }
+
+    pub(super) fn counts(&self, workspace: &WorkspaceId) -> Result<Option<WorkspaceCounts>, StoreError> {
+        let Some(Counters { newest, digest, open, .. }) = self.counters(workspace)? else { return Ok(None) };
+        let open_batches = open.map_or_else(|| self.count_open(workspace, newest), Ok)?;
+        Ok(Some(WorkspaceCounts { newest, digest, open_batches }))
+    }
+
+    pub(super) fn workspaces(
+        &self,
+        after: Option<&WorkspaceId>,
+        limit: usize,
+    ) -> Result<Vec<ListedWorkspace>, StoreError> {
+        let first = after.map_or_else(|| keys::WORKSPACES.to_vec(), keys::after_workspace);
+        let mut listed = Vec::new();
+        for entry in self.snapshot.range(&self.tables.records, first..) {
+            let key = entry.key().map_err(failed("list workspaces"))?;
+            if listed.len() == limit || !key.starts_with(keys::WORKSPACES) {
+                break;
+            }
+            let Some(workspace) = keys::workspace_of(&key) else { continue };
+            let counts = self.counts(&workspace);
+            let counts = counts.inspect_err(|error| tracing::error!(WorkspaceId = %workspace, %error, "not counted"));
+            listed.push((workspace, counts.ok().flatten()));
+        }
+        Ok(listed)
     }
 
     pub(super) fn newest(&self, workspace: &WorkspaceId) -> Result<Option<Revision>, StoreError> {

@@ -42,6 +42,13 @@ pub(super) fn event_of(key: &[u8]) -> Option<(WorkspaceId, Revision)> {
     Some((workspace, Revision(u64::from_be_bytes(*revision))))
 }
 
+/// Where the workspaces after this one begin.
+pub(super) fn after_workspace(before: &WorkspaceId) -> Key {
+    let mut key = workspace(before);
+    key.push(0);
+    key
+}
+
 /// The workspace's newest revision and lease.
 pub(super) fn workspace(workspace: &WorkspaceId) -> Key {
     of_workspace(b'w', workspace, &[])

@@ -281,7 +281,7 @@ fn decode(slot: &[u8], index: usize, copy: usize) -> Option<Mark> {
     let length = usize::from(*take(1)?.first()?);
     let name = str::from_utf8(take(length)?).ok()?;
     let workspace = if name.is_empty() { None } else { Some(name.parse().ok()?) };
-    Some(Mark { commit, workspace, counters: Counters { newest, digest, lease: Lease { epoch, secret } } })
+    Some(Mark { commit, workspace, counters: Counters { newest, digest, lease: Lease { epoch, secret }, open: None } })
 }
 
 fn checksum(fields: &[u8], index: usize, copy: usize) -> [u8; CHECKSUM] {

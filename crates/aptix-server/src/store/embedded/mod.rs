@@ -10,6 +10,7 @@ mod instant;
 mod keys;
 mod lock;
 mod marks;
+mod open_batches;
 mod own_files;
 mod parts;
 mod record;
@@ -46,8 +47,8 @@ use self::tables::Tables;
 use self::unnamed::{Attention, unname};
 use self::writes::{append, counters, transition};
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, Store, StoreError, Transition, Transitioned,
-    UploadId,
+    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, Store, StoreError,
+    Transition, Transitioned, UploadId, WorkspaceCounts,
 };
 use crate::cpu_pool::Turnkeeper;
 use crate::mint;
@@ -89,6 +90,7 @@ impl EmbeddedStore {
     pub fn open_with(dir: &Path, opening: Opening) -> Result<Self, StoreError> {
         let Opened { tables, head, marks, locked } = guard::open(dir, opening)?;
         let history = tables.begin()?;
+        open_batches::count_unknown(&tables)?;
         let rounds = Rounds::start(marks)?;
         let locked = Arc::new(locked);
         let theirs_locked = Arc::clone(&locked);
@@ -195,6 +197,14 @@ impl Store for EmbeddedStore {
 
     fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>> {
         self.read(move |now| Ok(now.event(&workspace, revision).ok().flatten().and_then(|event| event.digest)))
+    }
+
+    fn counts(&self, workspace: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>> {
+        self.read(move |now| now.counts(&workspace))
+    }
+
+    fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>> {
+        self.read(move |now| now.workspaces(after.as_ref(), limit))
     }
 
     fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {

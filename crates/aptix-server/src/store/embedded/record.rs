@@ -18,7 +18,7 @@ use crate::store::{CloudFile, Lease, StoreError, UploadId};
 
 /// Records of an event and of a workspace's counters have digests and a lease's secret since this version.
 const CHAINED: u8 = 2;
-/// The record of an event says what happened since this version.
+/// Since this version the record of an event says what happened, and that of a workspace's counters how many batches are open.
 const WITH_FACTS: u8 = 3;
 const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
@@ -39,6 +39,8 @@ pub(super) struct Counters {
     /// Digest of the newest commit and all before it.
     pub(super) digest: Option<Sha256Digest>,
     pub(super) lease: Lease,
+    /// How many batches have not ended; `None` where that has to be counted, as in a record of an earlier version.
+    pub(super) open: Option<u64>,
 }
 
 /// The content of an event's record.
@@ -58,12 +60,15 @@ pub(super) struct Marker {
 }
 
 pub(super) fn encode_counters(counters: Counters) -> Slice {
-    Writer::with_version(CHAINED)
+    let record = Writer::with_version(if counters.open.is_some() { WITH_FACTS } else { CHAINED })
         .number(counters.newest.0)
         .number(counters.lease.epoch)
         .optional(counters.digest.as_ref().map(|digest| digest.as_bytes().as_slice()))
-        .optional(counters.lease.secret.as_ref().map(|digest| digest.as_bytes().as_slice()))
-        .finish()
+        .optional(counters.lease.secret.as_ref().map(|digest| digest.as_bytes().as_slice()));
+    match counters.open {
+        Some(open) => record.number(open).finish(),
+        None => record.finish(),
+    }
 }
 
 pub(super) fn decode_counters(record: &[u8]) -> Result<Counters, StoreError> {
@@ -71,12 +76,14 @@ pub(super) fn decode_counters(record: &[u8]) -> Result<Counters, StoreError> {
     let numbers = |fields: &mut Fields<'_>| Some((Revision(fields.number()?), fields.number()?));
     if record.first() == Some(&VERSION) {
         let (newest, epoch) = read(what, record, numbers)?;
-        return Ok(Counters { newest, digest: None, lease: Lease { epoch, secret: None } });
+        return Ok(Counters { newest, digest: None, lease: Lease { epoch, secret: None }, open: None });
     }
-    read_version(CHAINED, what, record, |fields| {
+    let counts_open = record.first() == Some(&WITH_FACTS);
+    read_version(if counts_open { WITH_FACTS } else { CHAINED }, what, record, |fields| {
         let (newest, epoch) = numbers(fields)?;
         let (digest, secret) = (fields.optional_digest()?, fields.optional_digest()?);
-        Some(Counters { newest, digest, lease: Lease { epoch, secret } })
+        let open = if counts_open { Some(fields.number()?) } else { None };
+        Some(Counters { newest, digest, lease: Lease { epoch, secret }, open })
     })
 }
 
@@ -175,14 +182,15 @@ pub(super) fn encode_state(batch: &BatchRecord) -> Slice {
         .finish()
 }
 
-struct State {
-    revision: Revision,
-    state: BatchState,
+/// What changes about a batch.
+pub(super) struct State {
+    pub(super) revision: Revision,
+    pub(super) state: BatchState,
     updated: UnixMillis,
     report: Option<Report>,
 }
 
-fn decode_state(what: &str, record: &[u8]) -> Result<State, StoreError> {
+pub(super) fn decode_state(what: &str, record: &[u8]) -> Result<State, StoreError> {
     read(what, record, |fields| {
         let revision = Revision(fields.number()?);
         let word = fields.text()?;
@@ -378,7 +386,7 @@ mod tests {
     #[test]
     fn every_flipped_bit_and_every_cut_is_noticed() {
         let lease = Lease { epoch: 3, secret: Some(Sha256Digest::EMPTY) };
-        let counters = Counters { newest: Revision(7), digest: Some(Sha256Digest::EMPTY), lease };
+        let counters = Counters { newest: Revision(7), digest: Some(Sha256Digest::EMPTY), lease, open: Some(2) };
         let record = encode_counters(counters);
         assert_eq!(decode_counters(&record), Ok(counters));
         for bit in 0..record.len() * 8 {
@@ -394,8 +402,11 @@ mod tests {
     #[test]
     fn records_of_the_version_before_are_read() {
         let counters = Writer::new().number(7).number(3).finish();
-        let expected = Counters { newest: Revision(7), digest: None, lease: Lease { epoch: 3, secret: None } };
+        let lease = Lease { epoch: 3, secret: None };
+        let expected = Counters { newest: Revision(7), digest: None, lease, open: None };
         assert_eq!(decode_counters(&counters), Ok(expected));
+        let chained = Counters { digest: Some(Sha256Digest::EMPTY), ..expected };
+        assert_eq!(decode_counters(&encode_counters(chained)), Ok(chained));
         let event = Happened { batch: BatchId(Uuid::from_u128(5)), digest: None, facts: None };
         assert_eq!(decode_event(&encode_id(event.batch.0)), Ok(event.clone()));
         let chained = Happened { digest: Some(Sha256Digest::EMPTY), ..event };

@@ -1,6 +1,6 @@
 //! What each write of the store puts: a new batch, or a step of one with the files that it left.
 
-use aptix_model::id::{BatchId, WorkspaceId};
+use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use aptix_model::record::BatchRecord;
 
 use super::committer::{Put, View};
@@ -37,6 +37,9 @@ pub(super) fn append(view: &View<'_>, mut batch: BatchRecord) -> Result<(Appende
     }
     let mut counters = counters(view, &batch.workspace)?;
     counters.newest = counters.newest.next();
+    // The first batch of a workspace, or one more.
+    counters.open = if counters.newest == Revision(1) { Some(0) } else { counters.open };
+    counters.open = counters.open.map(|open| open + u64::from(batch.state.is_open()));
     batch.revision = counters.newest;
     let id = record::encode_id(batch.id.0);
     let (content, state) = (record::encode_batch(&batch), record::encode_state(&batch));
@@ -69,6 +72,9 @@ pub(super) fn transition(view: &View<'_>, step: Transition) -> Result<(Transitio
     }
     counters.newest = counters.newest.next();
     let facts = step.facts();
+    counters.open = counters
+        .open
+        .map(|open| (open + u64::from(step.to.is_open())).saturating_sub(u64::from(batch.state.is_open())));
     batch.revision = counters.newest;
     batch.state = step.to;
     batch.updated = step.at;
