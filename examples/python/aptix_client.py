@@ -27,9 +27,9 @@ ENDED = frozenset({
     batch_pb2.BATCH_STATE_REJECTED,
     batch_pb2.BATCH_STATE_CANCELLED,
     batch_pb2.BATCH_STATE_EXPIRED,
-    batch_pb2.BATCH_STATE_REVERTED,
+    batch_pb2.BATCH_STATE_PARTIAL,
 })
-"""The states a batch does not leave, except that an applied one may be reverted."""
+"""The states a batch does not leave."""
 
 CALL_SECONDS = 30.0
 
