@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -19,6 +19,7 @@ use aptix_model::report::{Report, Warning};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::program::{self, private, program};
 use crate::tree::Tree;
 
 /// The result of an attempt, and the files it left.
@@ -55,10 +56,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(before: &Tree) -> Result<Self> {
-        // In memory where there is such a file system: thousands of answers are applied, and none needs to last.
-        let memory = Path::new("/dev/shm");
-        let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
-        let place = Self { directory: directory.context("cannot make a directory")?, before: before.clone() };
+        let place = Self { directory: program::place()?, before: before.clone() };
         before.lay_out(&place.workspace())?;
         Ok(place)
     }
@@ -82,19 +80,11 @@ impl Place {
     }
 
     /// Sends an answer to the standard input of `aptix apply --json`.
-    pub(crate) fn run_program(&self, program: &Path, answer: &str) -> Result<Said> {
-        let home = self.directory.path();
-        let mut process = Command::new(program)
-            .args(["apply", "--json"])
-            .current_dir(self.workspace())
-            .env("HOME", home)
-            .env("XDG_STATE_HOME", home.join("state"))
-            .env("XDG_CONFIG_HOME", home.join("config"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot start {}", program.display()))?;
+    pub(crate) fn run_program(&self, answer: &str) -> Result<Said> {
+        let mut command = Command::new(program("aptix")?);
+        private(&mut command, self.directory.path());
+        command.args(["apply", "--json"]).current_dir(self.workspace());
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         // Dropped at the end of the statement, which closes it.
         let sent = process.stdin.take().context("the process has an input")?.write_all(answer.as_bytes());
         let output = process.wait_with_output()?;

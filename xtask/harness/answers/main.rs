@@ -10,6 +10,8 @@ mod boundary;
 mod case;
 mod control;
 mod judge;
+#[path = "../program.rs"]
+mod program;
 #[path = "../random.rs"]
 mod random;
 mod report;
@@ -21,7 +23,7 @@ mod variants;
 #[expect(dead_code, reason = "other harnesses count while they work")]
 mod workers;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -58,9 +60,6 @@ struct Args {
     /// What decides where answers are cut inside a line
     #[arg(long)]
     seed: Option<u64>,
-    /// The built `aptix`
-    #[arg(long, value_name = "FILE")]
-    aptix: PathBuf,
     /// Cargo passes this to every bench
     #[arg(long, hide = true)]
     bench: bool,
@@ -99,18 +98,18 @@ fn run(args: &Args) -> Result<bool> {
 }
 
 fn judge_all(case: &Case, args: &Args, cuts: usize, random: &mut Random) -> Result<Judged> {
-    let verdict = judge_case(case, &args.aptix)?;
+    let verdict = judge_case(case)?;
     let (variants, unjudged) = if args.cases { (Vec::new(), 0) } else { judge_variants(case, cuts, random)? };
     Ok(Judged { verdict, variants, unjudged })
 }
 
 /// Judges a case by the built program, and by the library, which must have the same outcome.
-fn judge_case(case: &Case, program: &Path) -> Result<Verdict> {
+fn judge_case(case: &Case) -> Result<Verdict> {
     let place = Place::new(&case.before)?;
-    let said = place.run_program(program, &case.answer)?;
+    let said = place.run_program(&case.answer)?;
     let mut verdict = judge::judge(case, &said, Way::Command);
     if verdict.class == Class::Applied && !case.is_repeatable {
-        let again = place.run_program(program, &case.answer)?;
+        let again = place.run_program(&case.answer)?;
         if let Some(difference) = again.after.difference(&said.after, &said.after) {
             verdict = Verdict::new(Class::Wrong, format!("the second sending changed files:\n{difference}"));
         }

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 use crate::job::{Ending, Job};
 use crate::moment::until;
-use crate::program::{aptix, private, program};
+use crate::program::{private, program};
 use crate::random::Random;
 use crate::tree;
 
@@ -72,7 +72,7 @@ struct Scene<'a> {
 
 /// The agent as a person starts it.
 fn real(place: &Path, url: &str) -> Result<Command> {
-    let mut command = Command::new(aptix()?);
+    let mut command = Command::new(program("aptix")?);
     command.args(["agent", "--server", url, "--workspace", "w", "--root", "ws", "--approve", "auto"]);
     private(&mut command, place);
     Ok(command)
@@ -163,7 +163,7 @@ impl<'a> Scene<'a> {
         let document = self.place.join(format!("local-{}.json", self.locals));
         let text = format!(r#"{{"path":"local-{}.txt","content":"local\n"}}"#, self.locals);
         std::fs::write(&document, text)?;
-        let mut command = Command::new(aptix()?);
+        let mut command = Command::new(program("aptix")?);
         command.args(["apply", "--yes", "--root", "ws"]).arg(document);
         private(&mut command, &self.place);
         let log = std::fs::File::options().create(true).append(true).open(self.place.join("apply.log"))?;

@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use crate::disk::{Operation, Verdict, Watched};
 use crate::flushed::Flushed;
 use crate::job::{Ending, Job};
+use crate::program;
 use crate::random::Random;
 use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, lay_out};
@@ -144,7 +145,7 @@ impl<'a> Crash<'a> {
 
     /// How many operations they take.
     fn operations(&self) -> Result<usize> {
-        let place = tree::place()?;
+        let place = program::place()?;
         lay_out(&place.path().join("ws"), &self.sequence.tree(self.generation))?;
         let (disk, count) = stopping(usize::MAX);
         self.proceed(&open(place.path(), disk)?, self.receipt()?.as_ref()).1?;
@@ -174,7 +175,7 @@ impl<'a> Crash<'a> {
     }
 
     fn attempt(&self) -> Result<usize> {
-        let (place, generation) = (tree::place()?, self.generation);
+        let (place, generation) = (program::place()?, self.generation);
         let (ws, state) = (place.path().join("ws"), place.path().join("state"));
         lay_out(&ws, &self.sequence.tree(generation))?;
         let flushed = Arc::new(Flushed::default());

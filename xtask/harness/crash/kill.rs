@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::commands::{Action, prepare, printed};
 use crate::failpoints::recover;
 use crate::job::{Ending, Job};
 use crate::moment::pass;
-use crate::program::{Action, aptix, prepare, printed, private};
+use crate::program::{private, program};
 use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, lay_out};
 
@@ -105,7 +106,7 @@ impl Scene<'_> {
 }
 
 pub(crate) fn run(job: &mut Job) -> Result<Ending> {
-    let aptix = aptix()?;
+    let aptix = program("aptix")?;
     let (mut between, mut new, mut undone, mut killed) = (0, 0, 0, 0);
     let mut longest = Duration::ZERO;
     let [edit, make, moved, remove, run, swap, case] = Kind::ALL;

@@ -19,6 +19,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, 
 use crate::disk::{Operation, Verdict, Watched};
 use crate::failpoints::{check_outcome, open_in, operations, stopping};
 use crate::job::{Ending, Job};
+use crate::program;
 use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, Tree, lay_out};
 use crate::volume::Volume;
@@ -92,7 +93,7 @@ impl Case<'_> {
     }
 
     fn attempt(&self, volume: &Volume) -> Result<bool> {
-        let (on_volume, elsewhere) = (tempfile::tempdir_in(volume.path())?, tree::place()?);
+        let (on_volume, elsewhere) = (tempfile::tempdir_in(volume.path())?, program::place()?);
         let ws = on_volume.path().join("ws");
         let state = match self.loss {
             Loss::ReadOnly => elsewhere.path().join("state"),

@@ -7,6 +7,7 @@
 #![expect(clippy::disallowed_methods, reason = "a harness lays out the directories it works in")]
 
 mod agents;
+mod commands;
 #[path = "../watched_disk.rs"]
 mod disk;
 mod failpoints;
@@ -16,6 +17,7 @@ mod kill;
 mod losses;
 mod moment;
 mod power;
+#[path = "../program.rs"]
 mod program;
 mod race;
 #[path = "../random.rs"]

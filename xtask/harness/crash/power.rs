@@ -15,11 +15,12 @@ use aptix_client::workspace::keep::outbox;
 use aptix_client::workspace::transaction::{CommitOptions, Receipt};
 use aptix_model::id::{BatchId, Uuid};
 
+use crate::commands::{LOOK, prepare, printed};
 use crate::disk::{Operation, Verdict, Watched};
 use crate::failpoints::open;
 use crate::job::{Ending, Job};
 use crate::moment::pass;
-use crate::program::{LOOK, aptix, prepare, printed, private};
+use crate::program::{private, program};
 use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, Tree, lay_out};
 use crate::volume::{self, Volume};
@@ -202,7 +203,7 @@ impl Scene<'_> {
 
     /// The next command, whatever it is.
     fn recover(&self) -> Result<()> {
-        let mut command = on_boot(self.elsewhere, self.boot, &aptix()?)?;
+        let mut command = on_boot(self.elsewhere, self.boot, &program("aptix")?)?;
         private(command.args(LOOK), &self.place);
         let output = command.output()?;
         ensure!(output.status.success(), "the next command fails: {}", printed(&output));

@@ -29,6 +29,7 @@ use rustix::io::Errno;
 use crate::disk::{Operation as DiskOperation, Verdict, Watched};
 use crate::failpoints::open;
 use crate::job::{Ending, Job};
+use crate::program;
 use crate::random::Random;
 use crate::rewriter::{FILES, Pace, marks};
 use crate::tree::{self, Entry, Tree, lay_out};
@@ -152,7 +153,7 @@ impl Said {
 }
 
 fn race(job: &mut Job, applies: usize, control: Control) -> Result<Tally> {
-    let place = tree::place()?;
+    let place = program::place()?;
     let (ws, outside) = (place.path().join("ws"), place.path().join("outside"));
     let file = |text: &str| Entry::File { bytes: text.as_bytes().to_vec(), runs: false };
     lay_out(&ws, &FILES.iter().map(|name| ((*name).to_owned(), file("first\n"))).collect::<Tree>())?;

@@ -24,7 +24,7 @@ use crate::disk::{Operation, Verdict, Watched};
 use crate::failpoints::open;
 use crate::job::{Ending, Job};
 use crate::moment::pass;
-use crate::program::{aptix, private};
+use crate::program::{place, private, program};
 use crate::random::Random;
 use crate::saver::{Style, mark, name};
 use crate::{tree, workers};
@@ -207,7 +207,7 @@ struct Scene {
 
 impl Scene {
     fn new(files: usize) -> Result<Self> {
-        let scene = Self { place: tree::place()?, aptix: aptix()?, files, named: BTreeSet::new() };
+        let scene = Self { place: place()?, aptix: program("aptix")?, files, named: BTreeSet::new() };
         scene.lay_out()?;
         Ok(scene)
     }

@@ -8,9 +8,10 @@ use std::process::{Command, Output};
 use anyhow::{Context, Result, ensure};
 use aptix_client::workspace::transaction::CommitOptions;
 
+use crate::commands::{Action, LOOK, prepare, printed};
 use crate::failpoints::{open, recover, stopping};
 use crate::job::{Ending, Job};
-use crate::program::{Action, LOOK, aptix, prepare, printed, private};
+use crate::program::{self, private, program};
 use crate::sequence::{Kind, Sequence};
 use crate::tree::{self, lay_out};
 use crate::workers;
@@ -119,7 +120,7 @@ impl Plot {
     }
 
     fn scene<'a>(&'a self, aptix: &'a Path) -> Result<Scene<'a>> {
-        let place = tree::place()?;
+        let place = program::place()?;
         lay_out(&place.path().join("ws"), &self.sequence.tree(0))?;
         prepare(place.path(), &self.sequence, 0)?;
         if self.action == Action::Undo {
@@ -212,7 +213,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     if let Some(why) = obstacle() {
         return Ok(Ending::Skipped(why));
     }
-    let aptix = aptix()?;
+    let aptix = program("aptix")?;
     let [edit, make, moved, remove, run, swap, case] = Kind::ALL;
     let plots = [
         (Action::Apply, [edit, make, moved]),

@@ -62,12 +62,6 @@ pub(crate) fn read(top: &Path) -> Result<Tree> {
     Ok(tree)
 }
 
-/// A directory of its own, in memory where there is such a file system, which outlives a process.
-pub(crate) fn place() -> Result<TempDir> {
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() { Ok(tempfile::tempdir_in(memory)?) } else { place_on_disk() }
-}
-
 /// A directory of its own, on a disk.
 pub(crate) fn place_on_disk() -> Result<TempDir> {
     Ok(tempfile::tempdir()?)

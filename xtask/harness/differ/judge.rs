@@ -112,7 +112,7 @@ fn outcome(case: &Case, ours: &Ours, theirs: &Theirs, proof: Proof) -> Outcome {
 
 /// Lets the program do what was done in memory, and returns what is different.
 pub(crate) fn by_program(case: &Case, ours: &Ours, folder: &Path) -> Result<Option<String>> {
-    let (is_applied, tree) = ours::run(&ours::program()?, folder, &case.tree, &case.diff)?;
+    let (is_applied, tree) = ours::run(folder, &case.tree, &case.diff)?;
     let expected = match ours {
         Ours::Applied { tree, .. } => tree,
         Ours::Refused(_) => &case.tree,

@@ -15,6 +15,8 @@ mod memory;
 mod mend;
 mod ours;
 mod perturb;
+#[path = "../program.rs"]
+mod program;
 mod proof;
 #[path = "../random.rs"]
 #[expect(dead_code, reason = "the crash harness uses all of it")]
@@ -70,9 +72,7 @@ fn main() -> Result<()> {
     let start = Instant::now();
     judge::control()?;
     classes::check_page()?;
-    // In memory where there is room for it: git writes many small files.
-    let memory = Path::new("/dev/shm");
-    let folder = if memory.is_dir() { tempfile::tempdir_in(memory)? } else { tempfile::tempdir()? };
+    let folder = program::place()?;
     if let Some(only) = args.only {
         return show(&args, folder.path(), only);
     }

@@ -1,14 +1,15 @@
 //! Aptix on a tree in memory, and now and then its program on a tree on disk.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use aptix_model::documents::Dialect;
 use aptix_model::failure::Failure;
 
 use crate::git;
 use crate::memory::{self, Applied, Tree};
+use crate::program::{private, program};
 
 /// What Aptix did.
 #[derive(Clone, Debug)]
@@ -35,29 +36,16 @@ pub(crate) fn apply(tree: &Tree, diff: &[u8]) -> Result<Ours> {
     })
 }
 
-/// The program, which cargo puts beside this one.
-pub(crate) fn program() -> Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let directory = own.ancestors().nth(2).context("the harness is not where cargo puts benches")?;
-    let program = directory.join("aptix");
-    ensure!(program.exists(), "{} is missing; `cargo xtask differ` builds it", program.display());
-    Ok(program)
-}
-
 /// Lets the program apply a diff to a tree; the tree afterwards, and whether it was applied.
 #[expect(clippy::disallowed_methods, reason = "the program works in a folder of its own")]
-pub(crate) fn run(program: &Path, folder: &Path, tree: &Tree, diff: &[u8]) -> Result<(bool, Tree)> {
+pub(crate) fn run(folder: &Path, tree: &Tree, diff: &[u8]) -> Result<(bool, Tree)> {
     let root = folder.join("project");
     git::write(&root, tree)?;
     std::fs::write(folder.join("document.diff"), diff)?;
-    let done = Command::new(program)
-        .args(["apply", "--yes", "--json", "--dialect", "git-patch", "--root", "project", "document.diff"])
-        .current_dir(folder)
-        .env("HOME", folder)
-        .env("XDG_STATE_HOME", folder.join("state"))
-        .env("XDG_CONFIG_HOME", folder.join("config"))
-        .stdin(Stdio::null())
-        .output()?;
+    let mut command = Command::new(program("aptix")?);
+    command.args(["apply", "--yes", "--json", "--dialect", "git-patch", "--root", "project", "document.diff"]);
+    private(&mut command, folder);
+    let done = command.output()?;
     let found = git::read(&root)?;
     std::fs::remove_dir_all(folder)?;
     Ok((done.status.success(), found))

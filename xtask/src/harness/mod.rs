@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use self::corpus::{VERSIONS, corpus};
 use self::start::{build_client, debug, optimized};
-use crate::repo::{cargo, target};
+use crate::repo::cargo;
 use crate::steps::{run, step};
 
 /// What can be measured.
@@ -59,8 +59,7 @@ pub(crate) fn crash(args: &[impl AsRef<OsStr>]) -> Result<()> {
 /// When an answer has another result than the corpus states.
 pub(crate) fn answers(args: &[impl AsRef<OsStr>]) -> Result<()> {
     build_client()?;
-    let program = target()?.join("debug").join("aptix");
-    step("answers", || run(debug("answers").arg("--aptix").arg(program).args(args)))
+    step("answers", || run(debug("answers").args(args)))
 }
 
 /// Builds the program and lets git and Aptix apply the same diffs.

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     repo: Option<PathBuf>,
     /// The newest so many commits; all of them if left out
     #[arg(long, value_name = "N", requires = "repo")]
-    commits: Option<usize>,
+    commits: Option<u64>,
     /// Two versions of each of a dozen published crates, fetched by cargo
     #[arg(long, required_unless_present = "repo")]
     crates: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     twice: bool,
     /// About so many cuts or changes in each dialect; all of them if left out
     #[arg(long, value_name = "N")]
-    most: Option<usize>,
+    most: Option<u64>,
     /// The seed of a run that is to be made again
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -51,9 +51,6 @@ pub(crate) fn replay(args: &Args) -> Result<()> {
     if let Some(repo) = &args.repo {
         bench.arg("--repo").arg(std::path::absolute(repo)?);
     }
-    if let Some(commits) = args.commits {
-        bench.args(["--commits", &commits.to_string()]);
-    }
     if args.crates {
         bench.arg("--pairs").arg(corpus(2)?);
     }
@@ -63,11 +60,8 @@ pub(crate) fn replay(args: &Args) -> Result<()> {
     for (flag, is_given) in [("--cut", args.cut), ("--twice", args.twice)] {
         bench.args(is_given.then_some(flag));
     }
-    if let Some(most) = args.most {
-        bench.args(["--most", &most.to_string()]);
-    }
-    if let Some(seed) = args.seed {
-        bench.args(["--seed", &seed.to_string()]);
+    for (name, number) in [("--commits", args.commits), ("--most", args.most), ("--seed", args.seed)] {
+        bench.args(number.into_iter().flat_map(|number| [name.to_owned(), number.to_string()]));
     }
     step("replay", || run(&mut bench))
 }

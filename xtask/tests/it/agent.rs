@@ -3,14 +3,7 @@
 use serde_json::Value;
 
 use crate::documents::{create, insert};
-use crate::processes::{Machine, eventually, write};
-
-fn served(approve: &str) -> (Machine, crate::processes::Server, crate::processes::Running) {
-    let machine = Machine::new();
-    let server = machine.server();
-    let agent = machine.agent_that(&server, approve);
-    (machine, server, agent)
-}
+use crate::processes::{Machine, eventually, served, write};
 
 /// TUL-002-8.6.3, TUL-002-8.6.4, TUL-002-8.6.7, TUL-002-8.6.8: stored, handed over, applied, uploaded, the cloud's;
 /// TUL-002-4.2.3, TUL-002-5.1.3: under the same docPath, every change with its id.
@@ -217,9 +210,8 @@ fn a_cancelled_batch_is_not_applied() {
     crate::processes::write(&machine.path("a.json"), &create("a.txt", ""));
     let (stored, code) = machine.ask(&server, "submit", &["a.json"]);
     assert_eq!((code, &stored["state"]), (Some(0), &"APPROVED".into()), "{stored}");
-    let (url, id) = (server.url(), stored["batchId"].as_str().unwrap());
-    let cancel = ["cancel", "--server", &url, "--workspace", "demo", id];
-    assert!(machine.aptix(&cancel).output().unwrap().status.success());
+    let id = stored["batchId"].as_str().unwrap();
+    assert!(machine.call(&server, "cancel", &[id]).status.success());
     let _agent = machine.agent(&server);
     assert_eq!(machine.submit(&server, &create("b.txt", "")).1, Some(0));
     assert_eq!(machine.files(), [("b.txt", "")].map(owned));

@@ -23,7 +23,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 use self::raw::{Raw, framed};
-use crate::processes::{Machine, Server, create_request};
+use crate::processes::{Machine, Server, create_request, get_request};
 
 /// The deadline of each call of the quiet client.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -87,10 +87,7 @@ impl Quiet {
     async fn round(&mut self) -> Result<(), Status> {
         let batch = self.submit("text").await?;
         let mut batches = self.batches();
-        let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id));
-        let request =
-            v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, view: v1::BatchView::Full.into() };
-        self.within("get", batches.get_batch(request)).await?;
+        self.within("get", batches.get_batch(get_request(&batch))).await?;
         let request =
             v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 5, ..v1::ListBatchesRequest::default() };
         self.within("list", batches.list_batches(request)).await?;
@@ -393,8 +390,7 @@ async fn small_answers_that_are_never_read_take_little_memory() {
     let (_machine, server) = machine("", 4096);
     let mut quiet = Quiet::connect(&server).await;
     let small = quiet.submit(&"x".repeat(60_000)).await.unwrap();
-    let which = Some(v1::get_batch_request::Batch::BatchId(small.batch_id.clone()));
-    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, view: v1::BatchView::Full.into() };
+    let request = get_request(&small);
     let mut clients = JoinSet::new();
     for _ in 0..12 {
         let (address, request) = (server.address.clone(), request.clone());
@@ -427,8 +423,7 @@ async fn a_quiet_client_is_served_while_everything_is_tried_at_once() {
         held.push(silent_uploads(&server, 16).await);
     }
     held.extend(deaf_watchers(&server, &large, 600, WINDOW).await);
-    let which = Some(v1::get_batch_request::Batch::BatchId(large.batch_id.clone()));
-    let request = v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, view: v1::BatchView::Full.into() };
+    let request = get_request(&large);
     for _ in 0..4 {
         let mut raw = Raw::connect(&server.address, WINDOW).await.unwrap();
         for _ in 0..50 {

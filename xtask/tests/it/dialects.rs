@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::processes::{Machine, Server};
+use crate::processes::{Machine, Server, served};
 
 /// What the server has: each of these files by its path, or nothing of that name.
 #[track_caller]
@@ -131,9 +131,7 @@ fn diffs_and_search_patches_become_the_cloud_files() {
 /// Files that swap their names, hand them over, or get another case; the cloud files follow.
 #[test]
 fn names_that_files_take_over_become_those_of_the_cloud_files() {
-    let machine = Machine::new();
-    let server = machine.server();
-    let _agent = machine.agent(&server);
+    let (machine, server, _agent) = served("auto");
     let bundle = json!({"files": [
         {"path": "left", "operation": "create", "content": "left\n"},
         {"path": "right", "operation": "create", "content": "right\n"},
@@ -170,9 +168,7 @@ fn names_that_files_take_over_become_those_of_the_cloud_files() {
 /// What the tools of other authors write goes the same way.
 #[test]
 fn imported_dialects_become_the_cloud_files() {
-    let machine = Machine::new();
-    let server = machine.server();
-    let _agent = machine.agent(&server);
+    let (machine, server, _agent) = served("auto");
     machine.put("a.txt", "one\ntwo\nthree\n");
     let blocks = "a.txt\n<<<<<<< SEARCH\ntwo\n=======\n2\n>>>>>>> REPLACE\n";
     submit(&machine, &server, blocks);
@@ -192,9 +188,7 @@ fn imported_dialects_become_the_cloud_files() {
 /// named as an example, and what refuses the answer.
 #[test]
 fn an_answer_has_the_same_outcome_on_each_way_in() {
-    let machine = Machine::new();
-    let server = machine.server();
-    let _agent = machine.agent(&server);
+    let (machine, server, _agent) = served("auto");
     let local = Machine::new();
     let edit = "src/a.py\n```python\n<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n```\n";
     for (below, is_applied) in [

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::processes::{Machine, write};
+use crate::processes::{Machine, served, write};
 
 /// A repository with a project of two commits, and the output of git for them.
 struct Repository {
@@ -132,9 +132,7 @@ fn a_mail_that_was_cut_is_refused() {
 /// `diff` between a copy and the file, and the file's other reading, over a server.
 #[test]
 fn the_file_that_exists_is_the_one_that_diff_compared() {
-    let machine = Machine::new();
-    let server = machine.server();
-    let _agent = machine.agent(&server);
+    let (machine, server, _agent) = served("auto");
     machine.put("src/a.txt", OLD);
     write(&machine.path("project/src/a.txt.new"), NEW);
     let mut diff = Command::new("diff");

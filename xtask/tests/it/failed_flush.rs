@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use crate::processes::{Machine, Running, Server, create_request, eventually};
+use crate::processes::{Machine, Running, Server, create_request, eventually, get_request};
 use crate::skip::skip;
 
 /// Nothing that is waited for takes longer, unless it is broken.
@@ -130,10 +130,10 @@ impl Author {
     /// Everything that was acknowledged is there as it was; answers what else is.
     async fn read_back(&mut self) -> Vec<String> {
         for batch in &self.acknowledged {
-            let which = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id.clone()));
-            let request =
-                v1::GetBatchRequest { workspace_id: "w".to_owned(), batch: which, view: v1::BatchView::Full.into() };
-            let found = timeout(SOON, self.batches.get_batch(request)).await.expect("a batch comes in time").unwrap();
+            let found = timeout(SOON, self.batches.get_batch(get_request(batch)))
+                .await
+                .expect("a batch comes in time")
+                .unwrap();
             assert_eq!(found.into_inner().batch.as_ref(), Some(batch));
         }
         let mut others = self.shown().await;

@@ -20,10 +20,20 @@ struct Terminal {
 }
 
 /// Gives its child a terminal and passes on what is typed and shown.
-pub(crate) const PSEUDO_TERMINAL: &str = "
+const PSEUDO_TERMINAL: &str = "
 import os, pty, sys
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))
 ";
+
+/// A program on a terminal of so many rows and columns.
+pub(crate) fn on_terminal(program: &Command, rows: u16, columns: u16) -> Command {
+    let mut command = Command::new("python3");
+    let sized = format!("stty rows {rows} columns {columns}; exec \"$0\" \"$@\"");
+    command.args(["-c", PSEUDO_TERMINAL, "sh", "-c", &sized]).arg(program.get_program()).args(program.get_args());
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(program.get_current_dir().unwrap()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
 
 impl Terminal {
     fn open(machine: &Machine, server: &Server) -> Self {
@@ -37,13 +47,8 @@ impl Terminal {
     }
 
     fn running(program: &Command) -> Self {
-        let mut command = Command::new("python3");
         // Larger than anything that is shown here: no row goes on in another, and there is one page.
-        let sized = "stty rows 100 columns 400; exec \"$0\" \"$@\"";
-        command.args(["-c", PSEUDO_TERMINAL, "sh", "-c", sized]).arg(program.get_program()).args(program.get_args());
-        command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.current_dir(program.get_current_dir().unwrap()).env("NO_COLOR", "1");
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = on_terminal(program, 100, 400).env("NO_COLOR", "1").spawn().unwrap();
         let (keyboard, mut shown) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         let (sender, screen) = sync_channel(1 << 16);
         std::thread::spawn(move || {
@@ -80,6 +85,14 @@ impl Terminal {
         writeln!(self.keyboard, "{line}").unwrap();
         self.keyboard.flush().unwrap();
     }
+
+    /// No, and why not.
+    #[track_caller]
+    fn refuse(&mut self, reason: &str) {
+        self.answer("n");
+        self.until("(one line for the author, or nothing) ");
+        self.answer(reason);
+    }
 }
 
 #[test]
@@ -96,9 +109,7 @@ fn a_person_sees_the_whole_change_and_decides() {
         assert!(shown.contains("+two \\u{1b}[2J"), "{shown}");
         terminal.answer("perhaps");
         terminal.until(WHOLE);
-        terminal.answer("n");
-        terminal.until("(one line for the author, or nothing) ");
-        terminal.answer("not on a Friday");
+        terminal.refuse("not on a Friday");
         let (refused, code) = refused.join().unwrap();
         assert_eq!(
             (code, &refused["state"], &refused["errors"][0]["code"]),
@@ -127,10 +138,10 @@ fn a_person_decides_whether_a_file_is_created() {
             let shown = terminal.until(WHOLE);
             assert!(shown.contains("+hello"), "{shown}");
             assert!(machine.files().is_empty(), "nothing is made before the answer");
-            terminal.answer(answer);
             if answer == "n" {
-                terminal.until("(one line for the author, or nothing) ");
-                terminal.answer("");
+                terminal.refuse("");
+            } else {
+                terminal.answer(answer);
             }
             let (done, found) = asked.join().unwrap();
             assert_eq!((found, &done["state"]), (Some(code), &state.into()), "{done}");
@@ -155,9 +166,7 @@ fn what_was_typed_before_a_question_does_not_answer_it() {
             terminal.until(word);
             let refused = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
             terminal.until(WHOLE);
-            terminal.answer("n");
-            terminal.until("(one line for the author, or nothing) ");
-            terminal.answer("");
+            terminal.refuse("");
             let (refused, code) = refused.join().unwrap();
             assert_eq!((code, &refused["state"]), (Some(1), &"REJECTED".into()), "{refused}");
         }
@@ -215,8 +224,7 @@ fn a_question_about_a_withdrawn_batch_is_void() {
     write(&machine.path("a.json"), &create("a.txt", ""));
     let (stored, _) = machine.ask(&server, "submit", &["a.json"]);
     terminal.until(WHOLE);
-    let (url, id) = (server.url(), stored["batchId"].as_str().unwrap());
-    assert!(machine.aptix(&["cancel", "--server", &url, "--workspace", "demo", id]).status().unwrap().success());
+    assert!(machine.call(&server, "cancel", &[stored["batchId"].as_str().unwrap()]).status.success());
     terminal.until("The question is void");
     terminal.answer("y");
     assert_eq!(machine.files(), []);
@@ -254,9 +262,7 @@ fn each_file_is_seen_and_refused_by_itself_and_its_author_gets_the_reason() {
         assert!(shown.contains("+two") && !shown.contains("b.txt"), "{shown}");
         terminal.answer("y");
         terminal.until("Is the change of b.txt right? [y/n/a/q/?] ");
-        terminal.answer("n");
-        terminal.until("(one line for the author, or nothing) ");
-        terminal.answer("b is generated");
+        terminal.refuse("b is generated");
         let (refused, code) = refused.join().unwrap();
         let error = &refused["errors"][0];
         assert_eq!((code, &refused["state"]), (Some(1), &"REJECTED".into()), "{refused}");
@@ -293,9 +299,7 @@ fn who_applies_a_document_on_a_terminal_is_asked_there() {
     let apply = || Terminal::running(&machine.aptix(&["apply", "--root", "project", "a.json"]));
     let mut terminal = apply();
     terminal.until(WHOLE);
-    terminal.answer("n");
-    terminal.until("(one line for the author, or nothing) ");
-    terminal.answer("no");
+    terminal.refuse("no");
     terminal.until("REJECTED");
     assert_eq!(terminal.program.0.wait().unwrap().code(), Some(1));
     assert_eq!(machine.files(), []);

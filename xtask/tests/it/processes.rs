@@ -66,7 +66,6 @@ impl Machine {
             .env("HOME", self.directory.path())
             .env("XDG_STATE_HOME", self.path("state"))
             .env("XDG_CONFIG_HOME", self.path("config"))
-            .env("XDG_CONFIG_HOME", self.path("config"))
             .current_dir(self.directory.path())
             .stdin(Stdio::null());
         command
@@ -132,12 +131,17 @@ impl Machine {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// What a command that talks to the server prints as JSON, and its exit code.
+    /// What comes of a command that talks to the server.
+    pub(crate) fn call(&self, server: &Server, command: &str, arguments: &[&str]) -> Output {
+        let url = server.url();
+        let all = [&[command, "--server", &url, "--workspace", "demo"], arguments].concat();
+        self.aptix(&all).output().unwrap()
+    }
+
+    /// What such a command prints as JSON, and its exit code.
     #[track_caller]
     pub(crate) fn ask(&self, server: &Server, command: &str, arguments: &[&str]) -> (Value, Option<i32>) {
-        let url = server.url();
-        let all = [&[command, "--server", &url, "--workspace", "demo", "--json"], arguments].concat();
-        json(&self.aptix(&all).output().unwrap())
+        json(&self.call(server, command, &[&["--json"], arguments].concat()))
     }
 
     /// Submits a document and waits until its batch has ended.
@@ -146,6 +150,14 @@ impl Machine {
         write(&self.path("submitted.json"), document);
         self.ask(server, "submit", &["--wait", "submitted.json"])
     }
+}
+
+/// A machine with a server, and an agent that decides about writes in this way.
+pub(crate) fn served(approve: &str) -> (Machine, Server, Running) {
+    let machine = Machine::new();
+    let server = machine.server();
+    let agent = machine.agent_that(&server, approve);
+    (machine, server, agent)
 }
 
 /// A server that takes calls.
@@ -226,6 +238,12 @@ pub(crate) fn create_request(request: &str, text: &str) -> v1::SubmitBatchReques
         view: v1::BatchView::Full.into(),
         ..Default::default()
     }
+}
+
+/// A request for a batch of the workspace `w`.
+pub(crate) fn get_request(batch: &v1::Batch) -> v1::GetBatchRequest {
+    let batch = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id.clone()));
+    v1::GetBatchRequest { workspace_id: "w".to_owned(), batch, view: v1::BatchView::Full.into() }
 }
 
 /// Runs Python code or a script with the example client's environment.

@@ -3,7 +3,7 @@
 use std::process::Output;
 
 use crate::documents::create;
-use crate::processes::{Machine, Server, json, write};
+use crate::processes::{Machine, Server, json, served, write};
 
 fn submit(machine: &Machine, server: &Server, document: &str) -> (serde_json::Value, Option<i32>) {
     write(&machine.path("bad.json"), document);
@@ -61,19 +61,15 @@ fn what_is_not_there_is_refused() {
         let (refused, code) = machine.ask(&server, command, &arguments);
         assert_eq!((code, &refused["errors"][0]["code"]), (Some(1), &"NOT_FOUND".into()), "{command}: {refused}");
     }
-    let url = server.url();
-    let cancel = machine.aptix(&["cancel", "--server", &url, "--workspace", "demo", id]).output().unwrap();
+    let cancel = machine.call(&server, "cancel", &[id]);
     assert_eq!(cancel.status.code(), Some(1));
 }
 
 #[test]
 fn an_ended_batch_cannot_be_cancelled() {
-    let machine = Machine::new();
-    let server = machine.server();
-    let _agent = machine.agent(&server);
+    let (machine, server, _agent) = served("auto");
     let (done, _) = machine.submit(&server, &create("a.txt", ""));
-    let (url, id) = (server.url(), done["batchId"].as_str().unwrap());
-    let cancel = machine.aptix(&["cancel", "--server", &url, "--workspace", "demo", id]).output().unwrap();
+    let cancel = machine.call(&server, "cancel", &[done["batchId"].as_str().unwrap()]);
     assert_eq!(cancel.status.code(), Some(1));
     assert!(said(&cancel).contains("INVALID_STATE"), "{}", said(&cancel));
 }

@@ -2,14 +2,14 @@
 //! emulator. Whatever a batch says, the rows above the question are ours.
 
 use std::io::{Read, Write};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use serde_json::json;
 
 use crate::documents::insert;
-use crate::person::PSEUDO_TERMINAL;
+use crate::person::on_terminal;
 use crate::processes::{Machine, Running, Server, eventually, write};
 
 const WHOLE: &str = "Apply this batch? [y/n/f/a/s/?]";
@@ -31,12 +31,7 @@ struct Screen {
 
 impl Screen {
     fn of(program: &Command, (rows, columns): (u16, u16)) -> Self {
-        let sized = format!("stty rows {rows} columns {columns}; exec \"$0\" \"$@\"");
-        let mut command = Command::new("python3");
-        command.args(["-c", PSEUDO_TERMINAL, "sh", "-c", &sized]).arg(program.get_program()).args(program.get_args());
-        command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        command.current_dir(program.get_current_dir().unwrap()).env("TERM", "xterm-256color");
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = on_terminal(program, rows, columns).env("TERM", "xterm-256color").spawn().unwrap();
         let (keyboard, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let (sender, shown) = sync_channel(1 << 16);
         std::thread::spawn(move || {
@@ -110,6 +105,14 @@ impl Screen {
         while !self.raw[before..].contains(&b'\n') {
             self.show(|| "what is typed is not echoed".to_owned());
         }
+    }
+
+    /// No, and nothing more.
+    #[track_caller]
+    fn refuse(&mut self) {
+        self.types("n");
+        self.until("Why not?");
+        self.types("");
     }
 
     /// Every row since the program began.
@@ -209,9 +212,7 @@ fn a_label_of_64_kib_cannot_paint_the_rows_above_the_question() {
         let all = lines(&screen.all()).join("\n");
         assert!(all.contains("65,416 more characters"), "what is cut is counted\n{all}");
         assert!(all.contains("attention: AGENTS.md: the file tells an editor"), "{all}");
-        screen.types("n");
-        screen.until("Why not?");
-        screen.types("");
+        screen.refuse();
         eventually("the batch is refused", || {
             machine.ask(&server, "show", &[stored["batchId"].as_str().unwrap()]).0["state"] == "REJECTED"
         });
@@ -243,9 +244,7 @@ fn a_wrapped_line_cannot_pose_as_another() {
         for row in rows_of_content {
             assert!(row.starts_with("| +") || row.starts_with(": "), "{row:?}");
         }
-        screen.types("n");
-        screen.until("Why not?");
-        screen.types("");
+        screen.refuse();
     }
 }
 
@@ -275,9 +274,7 @@ fn hostile_names_are_quoted_and_the_risky_file_comes_first() {
             1,
             "{shown:#?}"
         );
-        screen.types("n");
-        screen.until("Why not?");
-        screen.types("");
+        screen.refuse();
     }
 }
 
@@ -305,9 +302,7 @@ fn contents_are_shown_as_they_are() {
         ] {
             assert!(shown.iter().any(|row| row == expected), "{expected:?} in\n{}", shown.join("\n"));
         }
-        screen.types("n");
-        screen.until("Why not?");
-        screen.types("");
+        screen.refuse();
     }
 }
 

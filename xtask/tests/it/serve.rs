@@ -3,16 +3,14 @@
 use serde_json::Value;
 
 use crate::documents::create;
-use crate::processes::{Machine, json, python, write};
+use crate::processes::{Machine, json, python, served, write};
 use crate::readme;
 
 const NOTES: [(&str, &str); 2] = [("notes/first.txt", "one\nzwei\n"), ("notes/second.txt", "Alpha\nbeta\n")];
 
 #[test]
 fn an_orchestrator_in_python_edits_two_files_in_one_batch_and_reads_them_back() {
-    let machine = Machine::new();
-    let server = machine.server();
-    let _agent = machine.agent(&server);
+    let (machine, server, _agent) = served("auto");
 
     let (result, code) = json(&python(&["edit_workspace.py", "--server", &server.address, "--workspace", "demo"]));
     assert_eq!(code, Some(0), "{result}");
@@ -50,9 +48,7 @@ except Refused as refused:
 /// Its event leaves the content out, and the agent fetches it.
 #[test]
 fn a_batch_that_is_too_large_for_an_event_is_applied() {
-    let machine = Machine::new();
-    let server = machine.server();
-    let _agent = machine.agent(&server);
+    let (machine, server, _agent) = served("auto");
     let content = "a line of some length\n".repeat(40_000);
     let (result, code) = machine.submit(&server, &create("large.txt", &content));
     assert_eq!((code, &result["state"]), (Some(0), &"APPLIED".into()), "{result}");
@@ -66,14 +62,12 @@ fn a_batch_outlives_a_killed_server_and_waits_for_its_agent() {
     write(&machine.path("edit.json"), &readme::document());
     let server = machine.server();
     let address = server.address.clone();
-    let submit = ["submit", "--server", &server.url(), "--workspace", "demo", "--json", "edit.json"];
-    let (submitted, code) = json(&machine.aptix(&submit).output().unwrap());
+    let (submitted, code) = machine.ask(&server, "submit", &["edit.json"]);
     assert_eq!((code, &submitted["state"]), (Some(0), &"APPROVED".into()), "{submitted}");
     drop(server);
 
     let server = machine.server_at(&address);
     let _agent = machine.agent(&server);
-    let url = server.url();
     let wait = "
 import sys
 from aptix_client import Client, batch_pb2
@@ -84,8 +78,7 @@ print(batch_pb2.BatchState.Name(Client(sys.argv[1], 'demo').wait(sys.argv[2]).st
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "BATCH_STATE_APPLIED");
     assert_eq!(machine.files(), [("greeting.txt".into(), "To whom it may concern:\nhello, world\n".into())]);
 
-    let read = ["read", "--server", &url, "--workspace", "demo", "project/greeting.txt"];
-    let output = machine.aptix(&read).output().unwrap();
+    let output = machine.call(&server, "read", &["project/greeting.txt"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("hello, world"), "{output:?}");
 }
 
@@ -97,8 +90,7 @@ fn a_stale_batch_is_reported_with_its_reason_and_changes_nothing() {
     write(&machine.path("edit.json"), &readme::document());
     let server = machine.server();
     let _agent = machine.agent(&server);
-    let submit = ["submit", "--server", &server.url(), "--workspace", "demo", "--wait", "--json", "edit.json"];
-    let (result, code) = json(&machine.aptix(&submit).output().unwrap());
+    let (result, code) = machine.ask(&server, "submit", &["--wait", "edit.json"]);
     assert_eq!(code, Some(1), "{result}");
     assert_eq!(result["state"], "FAILED", "{result}");
     assert_eq!(result["errors"][0]["code"], "SHA_MISMATCH", "{result}");

@@ -10,7 +10,8 @@ use aptix_model::batch::{Batch, Change, Operation};
 use aptix_model::path::WorkspacePath;
 
 use crate::corpus::batch;
-use crate::measure::{Goal, PASSES, median, peak, plan_and_apply, time};
+use crate::goal::{Goal, median};
+use crate::measure::{PASSES, peak, plan_and_apply, time};
 
 const FILE: usize = 10 << 20;
 const CHANGES: usize = 10_000;
@@ -89,25 +90,11 @@ pub(crate) fn measure() -> Result<Vec<Goal>> {
         black_box(plan_and_apply(&first.batch, observed_first).ok());
     });
     let overhead = extra.saturating_sub(peer.len()) as f64 / f64::from(1 << 20);
+    let ratio = median(theirs) / base;
     Ok(vec![
-        Goal {
-            name: "10,000 changes in 10 MB: diffy's parse + apply / ours",
-            measured: median(theirs) / base,
-            at_least: Some(2.0),
-            at_most: None,
-        },
-        Goal {
-            name: "time with the file twice as long / once",
-            measured: larger / base,
-            at_least: None,
-            at_most: Some(2.2),
-        },
-        Goal { name: "time with twice the changes / once", measured: more / base, at_least: None, at_most: Some(2.2) },
-        Goal {
-            name: "peak memory beyond file and result, MiB",
-            measured: overhead,
-            at_least: None,
-            at_most: Some(1.0),
-        },
+        Goal::at_least("10,000 changes in 10 MB: diffy's parse + apply / ours", ratio, 2.0),
+        Goal::at_most("time with the file twice as long / once", larger / base, 2.2),
+        Goal::at_most("time with twice the changes / once", more / base, 2.2),
+        Goal::at_most("peak memory beyond file and result, MiB", overhead, 1.0),
     ])
 }

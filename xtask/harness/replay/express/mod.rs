@@ -11,11 +11,11 @@ use aptix_model::protection;
 use serde_json::{Value, json};
 
 use crate::history::FileChange;
-use crate::lines::{BOM, Change, Line, beyond_lines, changes, lines};
+use crate::lines::{BOM, Line, beyond_lines, changes, lines};
 use crate::memory::File;
 
 use reach::{Reach, Unsaid, utf8};
-use text::Block;
+use text::{Block, Edit};
 
 /// One file's part of a document.
 #[derive(Debug)]
@@ -150,15 +150,16 @@ fn edited(dialect: Dialect, path: &str, (old, new): (&[u8], &[u8]), reach: Reach
     if let Some(reason) = beyond_lines(&before, &after, &changes) {
         return Err(reason);
     }
+    let edit = Edit { path, old, before: &before, after: &after, changes: &changes, reach };
     match dialect {
-        Dialect::LinePatch => line_patch(path, old, &before, &after, &changes).map(Part::Json),
+        Dialect::LinePatch => line_patch(edit).map(Part::Json),
         Dialect::SearchPatch => {
             if before.is_empty() {
                 return Ok(Part::Json(
                     json!({ "path": path, "patches": [{ "operation": "overwrite", "newText": utf8(new)? }] }),
                 ));
             }
-            let blocks = text::in_original(old, &before, &after, &changes, reach)?;
+            let blocks = text::in_original(edit)?;
             let patches = blocks.iter().map(|block| {
                 Ok(json!({ "operation": "replace", "oldText": utf8(&block.old)?, "newText": utf8(&block.new)? }))
             });
@@ -168,7 +169,7 @@ fn edited(dialect: Dialect, path: &str, (old, new): (&[u8], &[u8]), reach: Reach
             if before.is_empty() {
                 return Err("the file is empty");
             }
-            let steps = text::one_by_one(old, &before, &after, &changes, reach)?
+            let steps = text::one_by_one(edit)?
                 .into_iter()
                 .map(|Block { old, new }| Ok(json!({ "find": utf8(&old)?, "replace": utf8(&new)? })));
             Ok(Part::Json(json!({ "path": path, "replacements": steps.collect::<Result<Vec<_>, Unsaid>>()? })))
@@ -179,15 +180,14 @@ fn edited(dialect: Dialect, path: &str, (old, new): (&[u8], &[u8]), reach: Reach
                     json!({ "command": "insert", "path": path, "insert_line": 0, "insert_text": utf8(new)? }),
                 ));
             }
-            let all = text::as_one(&changes);
-            let blocks = text::in_original(old, &before, &after, &[all], reach)?;
+            let blocks = text::in_original(Edit { changes: &[text::as_one(&changes)], ..edit })?;
             let [block] = blocks.as_slice() else { return Err("no single place") };
             Ok(Part::Json(json!({
                 "command": "str_replace", "path": path, "old_str": utf8(&block.old)?, "new_str": utf8(&block.new)?,
             })))
         }
-        Dialect::SearchReplace => text::search_replace(path, &before, &after, &changes, reach).map(Part::Text),
-        Dialect::CodexPatch => text::codex(path, &before, &after, &changes, reach).map(Part::Text),
+        Dialect::SearchReplace => text::search_replace(edit).map(Part::Text),
+        Dialect::CodexPatch => text::codex(edit).map(Part::Text),
         _ => Err("no dialect of files"),
     }
 }
@@ -197,13 +197,8 @@ fn texts<'a>(lines: &[Line<'a>]) -> Result<Vec<&'a str>, Unsaid> {
     lines.iter().map(|line| utf8(line.text().strip_prefix(BOM).unwrap_or(line.text()))).collect()
 }
 
-fn line_patch(
-    path: &str,
-    old: &[u8],
-    before: &[Line<'_>],
-    after: &[Line<'_>],
-    changes: &[Change],
-) -> Result<Value, Unsaid> {
+fn line_patch(edit: Edit<'_>) -> Result<Value, Unsaid> {
+    let Edit { path, old, before, after, changes, .. } = edit;
     let listed = changes.iter().map(|change| {
         let (old, new) = (texts(&before[change.old.clone()])?, texts(&after[change.new.clone()])?);
         let (start, end) = (change.old.start + 1, change.old.end);

@@ -19,6 +19,17 @@ pub(crate) struct Block {
     pub(crate) new: Vec<u8>,
 }
 
+/// What happens to the text of a file, in lines.
+#[derive(Clone, Copy)]
+pub(super) struct Edit<'a> {
+    pub(super) path: &'a str,
+    pub(super) old: &'a [u8],
+    pub(super) before: &'a [Line<'a>],
+    pub(super) after: &'a [Line<'a>],
+    pub(super) changes: &'a [Change],
+    pub(super) reach: Reach,
+}
+
 fn join(lines: &[Line<'_>]) -> Vec<u8> {
     lines.iter().flat_map(|line| line.whole).copied().collect()
 }
@@ -127,13 +138,8 @@ fn as_text(lines: &[Line<'_>], first: usize) -> Vec<u8> {
 }
 
 /// Blocks that are each unique in the file as it is, and apart.
-pub(super) fn in_original(
-    old: &[u8],
-    before: &[Line<'_>],
-    after: &[Line<'_>],
-    changes: &[Change],
-    reach: Reach,
-) -> Result<Vec<Block>, Unsaid> {
+pub(super) fn in_original(edit: Edit<'_>) -> Result<Vec<Block>, Unsaid> {
+    let Edit { old, before, after, changes, reach, .. } = edit;
     let unique = |range: &Range<usize>| is_unique(old, &join(&before[range.clone()]));
     let grown = reached(changes, before.len(), reach, unique)?;
     keeps_ends(before, after, &grown)?;
@@ -145,19 +151,13 @@ pub(super) fn in_original(
 }
 
 /// Blocks that are each unique in what the ones before made of the file.
-pub(super) fn one_by_one(
-    old: &[u8],
-    before: &[Line<'_>],
-    after: &[Line<'_>],
-    changes: &[Change],
-    reach: Reach,
-) -> Result<Vec<Block>, Unsaid> {
-    let blocks = in_original(old, before, after, changes, reach)?;
-    let mut text = old.to_vec();
+pub(super) fn one_by_one(edit: Edit<'_>) -> Result<Vec<Block>, Unsaid> {
+    let blocks = in_original(edit)?;
+    let mut text = edit.old.to_vec();
     for block in &blocks {
         if !is_unique(&text, &block.old) {
-            let whole = Change { old: 0..before.len(), new: 0..after.len() };
-            return in_original(old, before, after, &[whole], Reach::Unique);
+            let whole = Change { old: 0..edit.before.len(), new: 0..edit.after.len() };
+            return in_original(Edit { changes: &[whole], reach: Reach::Unique, ..edit });
         }
         let at = memmem::find(&text, &block.old).unwrap_or_default();
         text.splice(at..at + block.old.len(), block.new.iter().copied());
@@ -179,13 +179,8 @@ fn text_of(line: Line<'_>, is_first: bool) -> Result<&str, Unsaid> {
 }
 
 /// SEARCH/REPLACE blocks.
-pub(super) fn search_replace(
-    path: &str,
-    before: &[Line<'_>],
-    after: &[Line<'_>],
-    changes: &[Change],
-    reach: Reach,
-) -> Result<Vec<u8>, Unsaid> {
+pub(super) fn search_replace(edit: Edit<'_>) -> Result<Vec<u8>, Unsaid> {
+    let Edit { path, before, after, changes, reach, .. } = edit;
     let grown = if before.is_empty() {
         changes.to_vec()
     } else {
@@ -276,17 +271,12 @@ pub(super) fn created(dialect: Dialect, path: &str, content: &str) -> Result<Vec
 }
 
 /// An update section: so many lines around each change, or three and as many more as tell the place from every other.
-pub(super) fn codex(
-    path: &str,
-    before: &[Line<'_>],
-    after: &[Line<'_>],
-    changes_: &[Change],
-    reach: Reach,
-) -> Result<Vec<u8>, Unsaid> {
+pub(super) fn codex(edit: Edit<'_>) -> Result<Vec<u8>, Unsaid> {
+    let Edit { path, before, after, reach, .. } = edit;
     let count = before.len();
     let wide: Vec<Change> = match reach {
-        Reach::Unique => changes_.iter().map(|change| widened(change, CONTEXT, count)).collect(),
-        Reach::Lines(_) => changes_.to_vec(),
+        Reach::Unique => edit.changes.iter().map(|change| widened(change, CONTEXT, count)).collect(),
+        Reach::Lines(_) => edit.changes.to_vec(),
     };
     let grown =
         if before.is_empty() { wide } else { reached(&wide, count, reach, |range| is_unique_run(before, range))? };

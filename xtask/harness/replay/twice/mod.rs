@@ -2,7 +2,6 @@
 //! it must change nothing, and the first time it must not be taken for the second.
 
 mod form;
-mod outcome;
 mod report;
 
 use std::sync::Mutex;
@@ -17,8 +16,7 @@ use crate::memory::{Applied, File, apply};
 use crate::random::Random;
 use crate::workers;
 use form::{Form, Single, singles};
-use outcome::Outcome;
-use report::Report;
+use report::{Outcome, Report};
 
 /// Sends at most so many changes, or all of them, in each form of each dialect.
 pub(crate) fn run(steps: &[Step], dialects: &[Dialect], most: Option<usize>, seed: u64) -> Result<()> {

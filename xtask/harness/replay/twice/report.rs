@@ -8,13 +8,30 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
 use super::form::{Form, Single};
-use super::outcome::Outcome;
 use crate::memory::code;
 
 /// Examples that are shown of each kind.
 const SHOWN: usize = 3;
 /// Bytes of a document that is shown.
 const SHOWN_BYTES: usize = 700;
+
+/// What came of an edit, sent twice.
+pub(super) enum Outcome {
+    /// The dialect does not say it in this form.
+    Unsaid(&'static str),
+    /// The first time it did not do what it says.
+    Wrong,
+    /// The first time it was taken for a second time.
+    TakenForSecond(Box<Failure>),
+    /// The first time it was refused for another reason.
+    Refused(Box<Failure>),
+    /// The second time it was refused.
+    Once(Box<Failure>),
+    /// The second time it changed nothing.
+    Same,
+    /// The second time it changed the file again.
+    Doubled,
+}
 
 #[derive(Default)]
 struct Row {
@@ -98,38 +115,18 @@ impl Report {
     pub(super) fn print(&self, total: usize, seed: u64) {
         println!("sent twice: changes of {total} places of real files, seed {seed}");
         println!(
-            "{:<17} {:<18} {:>6} {:>8} {:>7} {:>6} {:>7} {:>6} {:>20} {:>7} {:>7}",
-            "dialect",
-            "form",
-            "edits",
-            "refused",
-            "by name",
-            "same",
-            "doubled",
-            "wrong",
-            "refused at first",
-            "other",
-            "unsaid"
+            "dialect           form                edits  refused by name   same doubled  wrong      refused at first   \
+             other  unsaid"
         );
         for ((dialect, form), row) in &self.rows {
-            let edits = row.once + row.same + row.doubled + row.wrong + row.taken_for_second + row.refused;
-            let share = format!(
-                "{} ({:.2} in 1000)",
-                row.taken_for_second,
-                1000.0 * row.taken_for_second as f64 / edits.max(1) as f64
-            );
+            let Row { once, already_applied, same, doubled, wrong, taken_for_second, refused, unsaid } = row;
+            let edits = once + same + doubled + wrong + taken_for_second + refused;
+            let share =
+                format!("{taken_for_second} ({:.2} in 1000)", 1000.0 * *taken_for_second as f64 / edits.max(1) as f64);
             println!(
-                "{:<17} {:<18} {:>6} {:>8} {:>7} {:>6} {:>7} {:>6} {share:>20} {:>7} {:>7}",
-                dialect,
-                form.name(),
-                edits,
-                row.once,
-                row.already_applied,
-                row.same,
-                row.doubled,
-                row.wrong,
-                row.refused,
-                row.unsaid
+                "{dialect:<17} {:<18} {edits:>6} {once:>8} {already_applied:>7} {same:>6} {doubled:>7} {wrong:>6} \
+                 {share:>20} {refused:>7} {unsaid:>7}",
+                form.name()
             );
         }
         for ((dialect, reason), count) in &self.unsaid {
