@@ -8,6 +8,7 @@ mod ci;
 mod codegen;
 mod demo;
 mod harness;
+mod node;
 mod python;
 mod register;
 mod repo;

@@ -6,9 +6,9 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::harness::{answers, crash, differ, replay};
-use crate::python;
 use crate::repo::{capture, cargo, target, write_file};
 use crate::steps::{run, step};
+use crate::{node, python};
 
 /// What random trees, diffs and cuts of the tests are made from, so that two runs of one commit do the same. Other seeds
 /// are for runs of their own.
@@ -23,7 +23,8 @@ pub(crate) fn test() -> Result<()> {
     step("build", || {
         run(cargo().args(["build", "--locked", "--package", "aptix-server", "--package", "aptix-client"]))
     })?;
-    step("example client", python::example)?;
+    step("example client in Python", python::example)?;
+    step("example client in TypeScript (tsc --strict)", node::example)?;
     // First the few, so that the count of the many is what a log ends with.
     step("doc tests", || run(cargo().args(["test", "--locked", "--quiet", "--workspace", "--all-features", "--doc"])))?;
     answers(&["--gate", "--seed", &SEED.to_string()])?;

@@ -69,7 +69,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         "
         repository: repo register
         steps
-        python
+        node | python
         codegen | demo | harness | tidy
         test
         ci

@@ -4,6 +4,7 @@
 
 mod agent;
 mod bad_clients;
+mod clients;
 mod clock;
 mod concurrency;
 mod crash;

@@ -1,7 +1,7 @@
 //! Starts the project's programs in a directory of their own, and ends them with it.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use aptix_model::wire::v1;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::skip::skip;
 
 /// A person's machine: a project directory, and a state directory that no other test uses.
 pub(crate) struct Machine {
@@ -248,12 +250,36 @@ pub(crate) fn get_request(batch: &v1::Batch) -> v1::GetBatchRequest {
 
 /// Runs Python code or a script with the example client's environment.
 pub(crate) fn python(arguments: &[&str]) -> Output {
+    python_with(arguments, "")
+}
+
+/// Runs it with an input.
+pub(crate) fn python_with(arguments: &[&str], input: &str) -> Output {
     let xtask = Path::new(env!("CARGO_BIN_EXE_xtask"));
     let target = xtask.parent().and_then(Path::parent).unwrap();
     let python = target.join("python-venv/bin/python");
     assert!(python.exists(), "{} is missing: run `cargo xtask test`, which makes it", python.display());
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/python");
-    Command::new(python).args(arguments).current_dir(examples).output().unwrap()
+    with_input(Command::new(python).args(arguments).current_dir(examples), input)
+}
+
+/// Runs a compiled script of the example client in TypeScript; `None` where this machine cannot compile it.
+pub(crate) fn node(script: &str, arguments: &[&str], input: &str) -> Option<Output> {
+    let compiled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/typescript/dist").join(script);
+    if Command::new("npm").arg("--version").output().is_err() {
+        skip("npm is not installed, so the example client in TypeScript was not tried");
+        return None;
+    }
+    assert!(compiled.exists(), "{} is missing: run `cargo xtask test`, which makes it", compiled.display());
+    Some(with_input(Command::new("node").arg(compiled).args(arguments), input))
+}
+
+/// What a command answers to this input.
+pub(crate) fn with_input(command: &mut Command, input: &str) -> Output {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
 }
 
 /// The one JSON object a command printed, and its exit code.
