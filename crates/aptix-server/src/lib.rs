@@ -15,5 +15,6 @@ pub mod room;
 pub mod serve;
 pub mod service;
 pub mod store;
+pub mod ticket;
 mod turns;
 mod waited;

@@ -36,7 +36,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
     (
         "aptix-server",
         "
-        base: mint caller descriptors room turns waited cpu_pool
+        base: mint caller descriptors room ticket turns waited cpu_pool
         store
         dispatcher
         options

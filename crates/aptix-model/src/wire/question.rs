@@ -47,6 +47,17 @@ impl Answer {
         Self(v1::answer::Answer::Failure(failure.into()))
     }
 
+    /// The answer, or why there is none.
+    ///
+    /// # Errors
+    /// What the agent found.
+    pub fn into_result(self) -> Result<Self, Failure> {
+        match self.0 {
+            v1::answer::Answer::Failure(failure) => Err(failure.into()),
+            _ => Ok(self),
+        }
+    }
+
     /// The kind of question that it answers; absent for a failure, which answers any.
     #[must_use]
     pub const fn kind(&self) -> Option<QuestionKind> {

@@ -9,13 +9,13 @@ use aptix_model::events::trace::{Trace, Via};
 use aptix_model::id::{AgentId, Revision, WorkspaceId};
 use aptix_model::presence::Presence;
 use aptix_model::record::BatchRecord;
-use aptix_model::wire::question::Answer;
 use tokio_stream::{Stream, StreamExt};
 
 use super::Dispatcher;
 use super::event::WorkspaceEvent;
 use super::lease::{Claim, LeaseSecret, secret_digest};
-use super::refusal::{Refusal, unknown_question};
+use super::questions::{Answered, Asked, Questions};
+use super::refusal::Refusal;
 use super::stream::{FeedEnd, Items, Outlet, Rest, Start, Stop, WatchError, broken_off, stop};
 use super::wake::Topic;
 use crate::cpu_pool::Turnkeeper;
@@ -39,12 +39,8 @@ pub struct Hello {
     pub presence: Presence,
 }
 
-/// What an agent answers to the question with this number.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Answered(pub u64, pub Answer);
-
 /// One item of a feed.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Delivery {
     /// The lease it holds: its epoch, and the secret that proves it.
     Lease(u64, LeaseSecret),
@@ -52,6 +48,8 @@ pub enum Delivery {
     Event(WorkspaceEvent),
     /// Everything up to here was sent.
     Heartbeat(Revision),
+    /// A question, or that its answer is not wanted any more.
+    Asked(Asked),
 }
 
 impl Dispatcher {
@@ -69,19 +67,27 @@ impl Dispatcher {
         let Hello { workspace, agent, from, held, presence } = hello;
         let slot = self.stream_slot()?;
         let after = self.begin(&workspace, from).await?;
-        let (this, wanted) = (Arc::clone(self), workspace.clone());
-        let (claim, epoch, secret) = self.to_the_end(async move { this.lease(&wanted, held).await }).await?;
-        tracing::info!(WorkspaceId = %workspace, AgentId = %agent, epoch, after = after.0, version = presence.version,
-            "lease granted");
+        let version = presence.version.clone();
+        let questions = Questions::new(presence);
+        let (this, wanted, asked) = (Arc::clone(self), workspace.clone(), Arc::clone(&questions));
+        let (claim, epoch, secret) = self.to_the_end(async move { this.lease(&wanted, held, asked).await }).await?;
+        tracing::info!(WorkspaceId = %workspace, AgentId = %agent, epoch, after = after.0, version, "lease granted");
         let (outlet, stream) = Outlet::open(claim.superseded.clone(), self.closing.clone()).await?;
         let this = Arc::clone(self);
         let (turns, encode) = (Turnkeeper::here(), Arc::new(encode));
         self.tasks.spawn(async move {
             let lease = Delivery::Lease(epoch, secret);
-            let events = this.stream_events(&workspace, after, lease, &outlet, (&turns, &encode));
+            let sending = async {
+                this.hand_over(&outlet, encode(lease)).await?;
+                tokio::try_join!(
+                    this.stream_events(&workspace, after, &outlet, (&turns, &encode)),
+                    this.stream_questions(&questions, &outlet, &*encode),
+                )
+            };
+            let heard = turns.run(listen(answers, Arc::clone(&questions)));
             let stop = tokio::select! {
-                Err(stop) = events => stop,
-                heard = turns.run(listen(answers)) => heard.unwrap_or_else(|error| stop(broken_off(&error))),
+                Err(stop) = sending => stop,
+                heard = heard => heard.unwrap_or_else(|error| stop(broken_off(&error))),
             };
             tracing::info!(WorkspaceId = %workspace, AgentId = %agent, epoch, end = ?stop, "lease ended");
             // The lease is free once the agent knows of the end.
@@ -97,6 +103,7 @@ impl Dispatcher {
         &self,
         workspace: &WorkspaceId,
         held: Option<Sha256Digest>,
+        questions: Arc<Questions>,
     ) -> Result<(Claim, u64, LeaseSecret), WatchError> {
         let turn = self.leases.turn(workspace).await;
         self.leases.ask(workspace, held).map_err(WatchError::LeaseHeld)?;
@@ -108,9 +115,26 @@ impl Dispatcher {
             Err(StoreError::ReadOnly { .. }) => self.store.lease(workspace.clone()).await?.epoch + 1,
             granted => granted?,
         };
-        let claim = self.leases.hold(workspace, Some(digest));
+        let claim = self.leases.hold(workspace, Some(digest), questions);
         drop(turn);
         Ok((claim, epoch, secret))
+    }
+
+    /// Sends the questions of callers until the stream ends. A question waits here, and not in the stream, while the agent
+    /// takes nothing.
+    async fn stream_questions<T>(
+        &self,
+        questions: &Questions,
+        outlet: &Outlet<T>,
+        encode: &(impl Fn(Delivery) -> T + Send + Sync),
+    ) -> Result<std::convert::Infallible, Stop> {
+        loop {
+            questions.sendable().await;
+            let room = self.room(outlet).await?;
+            if let Some(asked) = questions.next() {
+                room.send(Ok(encode(Delivery::Asked(asked))));
+            }
+        }
     }
 
     /// Streams the events after a revision until the stream ends.
@@ -118,13 +142,11 @@ impl Dispatcher {
         &self,
         workspace: &WorkspaceId,
         after: Revision,
-        lease: Delivery,
         outlet: &Outlet<T>,
         (turns, encode): (&Turnkeeper, &Arc<impl Fn(Delivery) -> T + Send + Sync + 'static>),
     ) -> Result<std::convert::Infallible, Stop> {
         let mut waker = self.wakes.subscribe(Topic::Workspace(workspace.clone()));
         let mut sent = after;
-        self.hand_over(outlet, encode(lease)).await?;
         loop {
             let events = self.store.events(workspace.clone(), sent, PAGE).await.map_err(stop)?;
             let more = events.len() == PAGE;
@@ -153,12 +175,16 @@ impl Dispatcher {
 }
 
 /// Reads what the agent sends until it ends the stream, or sends what it must not.
-async fn listen(mut answers: impl Stream<Item = Result<Answered, Refusal>> + Send + Unpin) -> Stop {
-    match answers.next().await {
-        Some(Ok(Answered(question, _))) => Some(FeedEnd::Refused(Box::new(unknown_question(question).into()))),
-        Some(Err(refused)) => Some(FeedEnd::Refused(Box::new(refused))),
-        None => None,
+async fn listen(
+    mut answers: impl Stream<Item = Result<Answered, Refusal>> + Send + Unpin,
+    questions: Arc<Questions>,
+) -> Stop {
+    while let Some(answer) = answers.next().await {
+        if let Err(refused) = answer.and_then(|answer| questions.answer(answer)) {
+            return Some(FeedEnd::Refused(Box::new(refused)));
+        }
     }
+    None
 }
 
 /// Logs that a batch which was read from the store at `began` is about to be sent to be carried out (TUL-004 6.1).

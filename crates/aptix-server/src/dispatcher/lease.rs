@@ -11,6 +11,7 @@ use aptix_model::record::UnixMillis;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
+use super::questions::Questions;
 use crate::mint;
 use crate::store::StoreError;
 
@@ -69,7 +70,7 @@ struct Held {
 #[derive(Debug)]
 struct Holder {
     secret: Option<Sha256Digest>,
-    since: UnixMillis,
+    questions: Arc<Questions>,
     claim: u64,
     superseded: CancellationToken,
 }
@@ -80,6 +81,7 @@ pub(super) struct Claim {
     workspace: WorkspaceId,
     claim: u64,
     leases: Arc<Leases>,
+    questions: Arc<Questions>,
     /// Cancelled when the holder takes over with a newer stream.
     pub(super) superseded: CancellationToken,
 }
@@ -102,27 +104,39 @@ impl Leases {
     /// Refuses a lease that is held, unless the caller has its secret; answers since when it is held.
     pub(super) fn ask(&self, workspace: &WorkspaceId, secret: Option<Sha256Digest>) -> Result<(), UnixMillis> {
         match self.lock().holders.get(workspace) {
-            Some(holder) if secret.is_none() || holder.secret != secret => Err(holder.since),
+            Some(holder) if secret.is_none() || holder.secret != secret => Err(holder.questions.serving.since),
             _ => Ok(()),
         }
     }
 
     /// Takes the lease; its former holder is superseded.
-    pub(super) fn hold(self: &Arc<Self>, workspace: &WorkspaceId, secret: Option<Sha256Digest>) -> Claim {
+    pub(super) fn hold(
+        self: &Arc<Self>,
+        workspace: &WorkspaceId,
+        secret: Option<Sha256Digest>,
+        questions: Arc<Questions>,
+    ) -> Claim {
         let mut held = self.lock();
         held.claims += 1;
         let claim = held.claims;
         let superseded = CancellationToken::new();
-        let holder = Holder { secret, since: mint::now(), claim, superseded: superseded.clone() };
+        let holder = Holder { secret, questions: Arc::clone(&questions), claim, superseded: superseded.clone() };
         if let Some(former) = held.holders.insert(workspace.clone(), holder) {
             former.superseded.cancel();
+            former.questions.end();
         }
-        Claim { workspace: workspace.clone(), claim, leases: Arc::clone(self), superseded }
+        Claim { workspace: workspace.clone(), claim, leases: Arc::clone(self), questions, superseded }
+    }
+
+    /// The questions of the connection that holds a workspace's lease.
+    pub(super) fn questions(&self, workspace: &WorkspaceId) -> Option<Arc<Questions>> {
+        self.lock().holders.get(workspace).map(|holder| Arc::clone(&holder.questions))
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
+        self.questions.end();
         let mut held = self.leases.lock();
         if held.holders.get(&self.workspace).is_some_and(|holder| holder.claim == self.claim) {
             held.holders.remove(&self.workspace);

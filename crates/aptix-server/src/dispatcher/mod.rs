@@ -1,5 +1,6 @@
 //! Decides the states of batches and who receives them. Knows domain values and a store; no protocol.
 
+pub mod ask;
 pub mod cancel;
 pub mod event;
 pub mod event_filter;
@@ -7,6 +8,7 @@ pub mod feed;
 pub mod files;
 mod fit;
 pub mod lease;
+pub mod questions;
 pub mod read;
 pub mod refusal;
 pub mod report;
@@ -44,6 +46,8 @@ pub struct Settings {
     pub streams: usize,
     /// Uploads and downloads at one time.
     pub transfers: Share,
+    /// Calls that wait for an agent's answer at one time.
+    pub questions: Share,
     /// A transfer that makes no progress for this long gives way when there are too many.
     pub patience: Duration,
     /// What batches are held to.
@@ -57,6 +61,7 @@ impl Default for Settings {
             slow_after: Duration::from_secs(30),
             streams: 20_000,
             transfers: Share::of(32),
+            questions: Share::of(4096),
             patience: Duration::from_secs(1),
             limits: Limits::DEFAULT,
         }
@@ -71,6 +76,7 @@ pub struct Dispatcher {
     leases: Arc<Leases>,
     streams: Arc<Semaphore>,
     transfers: Arc<Room>,
+    questions: Arc<Room>,
     closing: CancellationToken,
     ending: CancellationToken,
     tasks: TaskTracker,
@@ -87,6 +93,7 @@ impl Dispatcher {
             leases: Arc::default(),
             streams: Arc::new(Semaphore::new(settings.streams)),
             transfers: Room::new(settings.transfers, settings.patience),
+            questions: Room::new(settings.questions, Duration::MAX),
             closing: CancellationToken::new(),
             ending: CancellationToken::new(),
             tasks: TaskTracker::new(),

@@ -109,6 +109,14 @@ pub fn unknown_question(question: u64) -> Failure {
         .hint("answer each question once, with the id that it came with; then connect again")
 }
 
+/// The agent's connection ended with questions open.
+#[must_use]
+pub fn agent_lost() -> Failure {
+    Failure::new(Reason::Unavailable, "the agent's connection ended before it answered")
+        .detail(Detail::AgentLost)
+        .hint("call again: it connects again by itself")
+}
+
 /// There is no such workspace.
 #[must_use]
 pub fn no_workspace(workspace: &WorkspaceId) -> Failure {

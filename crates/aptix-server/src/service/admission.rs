@@ -13,7 +13,7 @@ use tonic::body::Body;
 use tonic::codegen::http::{Response, Uri};
 use tracing::instrument::WithSubscriber;
 
-use super::body::{LIGHT_BYTES, Ticket};
+use super::body::LIGHT_BYTES;
 use super::outflow::Outflow;
 use super::status::{status, too_late};
 use crate::caller::{self, Peer, Peers, Share};
@@ -21,6 +21,7 @@ use crate::cpu_pool::CpuPool;
 use crate::dispatcher::refusal::{Refusal, broken_off, exhausted, full};
 use crate::options::Options;
 use crate::room::{Place, Room};
+use crate::ticket::Ticket;
 use crate::waited::Waited;
 
 /// How long a call waits for its turn before it is turned away.

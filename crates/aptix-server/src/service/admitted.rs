@@ -17,13 +17,14 @@ use tonic::{Code, Status};
 use tower::{Layer, Service};
 
 use super::admission::Admission;
-use super::body::{Ending, Gathered, TicketBox};
+use super::body::{Ending, Gathered};
 use super::entries;
 use super::outflow::Answer;
 use super::received::Received;
 use super::status::status;
 use crate::caller::{Caller, Peer};
 use crate::dispatcher::refusal::{Refusal, full};
+use crate::ticket::{Asker, TicketBox};
 
 /// How a call is admitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,6 +130,7 @@ where
     };
     let ticket = TicketBox::default();
     let counted = !matches!(kind, Kind::Health | Kind::HealthStream);
+    request.extensions_mut().insert(Asker { peer: peer.clone(), ticket: Arc::clone(&ticket) });
     let request = request
         .map(|body| Body::new(Received::new(body, admission.clone(), peer.clone(), counted, Arc::clone(&ticket))));
     let answer = answer(&admission, kind, &peer, inner, request);

@@ -1,14 +1,12 @@
-//! Bodies of calls and answers: gathered whole, or ended with the server; and what a call holds while it is worked on.
+//! Bodies of calls and answers: gathered whole, or ended with the server.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use aptix_model::limits::MESSAGE_BYTES;
 use http_body::{Body as HttpBody, Frame};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::bytes::{Bytes, BytesMut};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::Status;
@@ -16,7 +14,6 @@ use tonic::body::Body;
 use tonic::codegen::http::HeaderMap;
 
 use super::status::status;
-use crate::caller::InUse;
 use crate::dispatcher::refusal::{Refusal, shutting_down};
 
 /// Bytes of a message that weighs nothing.
@@ -26,18 +23,6 @@ pub(super) const LIGHT_BYTES: usize = 64 << 10;
 pub(super) const PREFIX_BYTES: usize = 5;
 
 pub(super) type Item = Option<Result<Frame<Bytes>, Status>>;
-
-/// What a call holds once its message has come whole.
-#[derive(Default)]
-pub(super) struct Ticket {
-    /// Its places among the calls that are worked on, and the weight of its message.
-    pub(super) permits: Vec<OwnedSemaphorePermit>,
-    /// Its connection is not idle meanwhile.
-    pub(super) in_use: Option<InUse>,
-}
-
-/// Where a call's ticket is put.
-pub(super) type TicketBox = Arc<Mutex<Option<Ticket>>>;
 
 /// A message or an answer that is there, and what may come after it.
 pub(super) struct Gathered {

@@ -17,13 +17,11 @@ use tonic_types::StatusExt;
 
 use super::event;
 use super::status::status;
-use crate::dispatcher::feed::{Answered, Delivery, Hello};
+use crate::dispatcher::feed::{Delivery, Hello};
 use crate::dispatcher::lease::secret_digest;
+use crate::dispatcher::questions::{Answered, Asked, OPEN};
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::stream::Start;
-
-/// Questions that an agent is asked at most before it has answered the first of them.
-const QUESTIONS: u32 = 64;
 
 /// Waits for the first message.
 pub(super) async fn hello(requests: &mut Streaming<v1::ServeRequest>) -> Result<Hello, Status> {
@@ -90,10 +88,17 @@ pub(super) fn message(delivery: Delivery, heartbeat: Duration) -> v1::ServeRespo
             secret: secret.bytes().to_vec().into(),
             server_version: env!("CARGO_PKG_VERSION").to_owned(),
             features: Vec::new(),
-            max_questions: QUESTIONS,
+            max_questions: u32::try_from(OPEN).unwrap_or(u32::MAX),
         }),
         Delivery::Event(event) => Message::Event(event::message(event, |batch| fit::event(event_message(batch)))),
         Delivery::Heartbeat(revision) => Message::Heartbeat(v1::Heartbeat { revision: revision.0 }),
+        Delivery::Asked(Asked::Question(question_id, time_left, ask)) => {
+            let time_left = prost_types::Duration::try_from(time_left).ok();
+            Message::Question(v1::Question { question_id, time_left, ask: Some(ask.0) })
+        }
+        Delivery::Asked(Asked::Cancelled(question_id)) => {
+            Message::QuestionCancelled(v1::QuestionCancelled { question_id })
+        }
     };
     v1::ServeResponse { message: Some(message) }
 }

@@ -13,11 +13,12 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::admission::Admission;
-use super::body::{Item, LIGHT_BYTES, PREFIX_BYTES, Ticket, TicketBox};
+use super::body::{Item, LIGHT_BYTES, PREFIX_BYTES};
 use super::status::{status, too_late};
 use crate::caller::Peer;
 use crate::dispatcher::refusal::{Refusal, crowded};
 use crate::room::Place;
+use crate::ticket::{Ticket, TicketBox};
 
 type Acquire = Pin<Box<dyn Future<Output = Result<Ticket, Status>> + Send>>;
 

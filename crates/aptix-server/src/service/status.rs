@@ -70,7 +70,7 @@ fn with_code(code: Code, failures: &[Failure], missing: &[Sha256Digest]) -> Stat
     if !violations.is_empty() {
         details.set_bad_request(violations);
     }
-    if first.reason == Reason::ResourceExhausted {
+    if first.reason == Reason::ResourceExhausted || first.detail == Some(Detail::AgentLost) {
         details.set_retry_info(Some(RETRY_AFTER));
     }
     let message = match failures.len() {
@@ -217,6 +217,19 @@ mod tests {
                     assert!(bytes < 8192, "{bytes} bytes for {count} failures of {times} times {text:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn what_will_pass_soon_says_when_to_call_again() {
+        let agent_lost = Failure::new(Reason::Unavailable, "x").detail(Detail::AgentLost);
+        for (failure, says) in [
+            (agent_lost.clone(), true),
+            (Failure::new(Reason::ResourceExhausted, "x"), true),
+            (agent_lost.detail(Detail::NoAgent), false),
+        ] {
+            let status = status(Refusal::denied(failure.clone()));
+            assert_eq!(status.get_error_details().retry_info().is_some(), says, "{failure}");
         }
     }
 

@@ -16,6 +16,7 @@ mod link;
 mod logs;
 mod parts;
 mod process;
+mod questions;
 mod reopening;
 mod reports;
 mod server;
