@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use crate::batch::Batch;
-use crate::id::{BatchId, Uuid};
+use crate::id::{BatchId, ChangeId, FilePatchId, Uuid};
 use crate::record::FileIds;
 
 /// How many of an id's last bits count within its batch: room for 131,071 file patches and changes.
@@ -25,11 +25,21 @@ pub fn batch_id(id: Uuid) -> BatchId {
 /// The ids of a batch's file patches and changes.
 #[must_use]
 pub fn of(id: BatchId, batch: &Batch) -> Vec<FileIds> {
+    counted(id, batch.files.iter().map(|patch| patch.edit.change_count()))
+}
+
+/// The ids of the file patches and changes of a batch whose files have so many changes.
+pub fn counted(id: BatchId, change_counts: impl Iterator<Item = usize>) -> Vec<FileIds> {
     let mut next = id.0.as_u128();
-    FileIds::mint(batch, || {
+    let mut mint = || {
         next = next.wrapping_add(1);
         Uuid::from_u128(next)
-    })
+    };
+    let file = |count| {
+        let file = FilePatchId(mint());
+        FileIds { file, changes: (0..count).map(|_| ChangeId(mint())).collect() }
+    };
+    change_counts.map(file).collect()
 }
 
 #[cfg(test)]

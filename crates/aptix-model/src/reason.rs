@@ -84,6 +84,8 @@ catalogue! {
         WorkspaceBusy = "WORKSPACE_BUSY",
         /// No such batch, file patch, change, workspace or file for this caller.
         NotFound = "NOT_FOUND",
+        /// The beginning of an id that several ids have.
+        AmbiguousId = "AMBIGUOUS_ID",
         /// The same request id was used before with another payload.
         RequestIdReused = "REQUEST_ID_REUSED",
         /// A batch already ended, and this would end it another way.

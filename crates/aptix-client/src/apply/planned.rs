@@ -71,12 +71,15 @@ pub(crate) fn carry_out(
         check(workspace, &changes).map_err(refused)?;
         return Ok(report);
     }
+    let mut summary = Summary::of(batch, &full, &plan.warnings);
+    let created = plan.files.iter().map(|plan| plan.executable.filter(|_| plan.base().is_none()));
+    summary.files.iter_mut().zip(created).for_each(|(file, executable)| file.executable = executable);
     let commit = CommitOptions {
         name,
         receipt: receipt.as_ref(),
         clipboards: taken.as_ref(),
         undoes,
-        summary: Some(&Summary::of(batch, &full, &plan.warnings)),
+        summary: Some(&summary),
         retention: policy.retention,
     };
     for notice in transaction::commit(workspace, &changes, commit).map_err(refused)? {

@@ -34,7 +34,7 @@ pub(super) enum Command {
     Agent(agent::Args),
     /// Send one document to a server as a batch
     Submit(submit::Args),
-    /// Show a batch, a file patch or a change
+    /// Show a batch, a file patch or a change, from the workspace here or from a server
     Show(show::Args),
     /// List a workspace's batches, newest first
     Batches(batches::Args),
@@ -61,6 +61,7 @@ impl Command {
             Self::Apply(args) => Some((&args.roots, Traces::unless(args.writing.dry_run))),
             Self::Undo(args) => Some((&args.roots, Traces::unless(args.writing.dry_run))),
             Self::Log(args) => Some((&args.roots, Traces::None)),
+            Self::Show(args) if args.server().is_none() => Some((&args.roots, Traces::None)),
             Self::Convert(args) => Some((std::slice::from_ref(&args.root), Traces::None)),
             Self::Agent(args) => Some((&args.roots, Traces::Left)),
             Self::Mcp(args) => Some((std::slice::from_ref(&args.root), Traces::Left)),

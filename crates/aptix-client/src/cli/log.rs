@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::present::log::{Log, log};
+use crate::present::log::{Log, log, log_with_diffs};
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
@@ -19,6 +19,9 @@ pub(super) struct Args {
     /// List at most so many batches, the newest
     #[arg(short = 'n', value_name = "N")]
     most: Option<usize>,
+    /// Show what each batch changed
+    #[arg(short = 'p', long = "patch")]
+    has_diffs: bool,
     #[command(flatten)]
     form: Form,
 }
@@ -33,5 +36,6 @@ pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
 
 fn listed(args: &Args, state_home: &Path) -> Result<Log, Refused> {
     let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
+    let log = if args.has_diffs { log_with_diffs } else { log };
     Ok(log(&workspace, args.most)?)
 }

@@ -9,6 +9,7 @@ mod convert;
 mod document;
 mod exit;
 mod home_dirs;
+mod id_prefix;
 mod log;
 mod logging;
 mod mcp;
@@ -109,7 +110,10 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         Command::Log(args) => interruptible(form, move || log::run(&args, &homes)).await,
         Command::Agent(args) => agent::run(args, &homes, format!("agent-{}", mint()).parse()).await,
         Command::Submit(args) => submit::run(args, mint().to_string().parse()).await,
-        Command::Show(args) => server::run(form, show::run(args)).await,
+        Command::Show(args) => match args.server() {
+            Some((url, workspace)) => server::run(form, show::run_there(form, url, workspace, args.id())).await,
+            None => interruptible(form, move || show::run_here(&args, &homes)).await,
+        },
         Command::Batches(args) => server::run(form, batches::run(args)).await,
         Command::Cancel(args) => server::run(form, cancel::run(args)).await,
         Command::Read(args) => server::run(form, read::run(args)).await,

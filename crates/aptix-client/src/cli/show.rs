@@ -1,46 +1,165 @@
-//! `aptix show`: a batch, a file patch or a change, by id.
+//! `aptix show`: a batch, a file patch or a change, by its id or the beginning of it; from a server, or from the history of the
+//! workspace here.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use aptix_model::batch::Batch;
-use aptix_model::id::BatchId;
+use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
+use aptix_model::record::BatchRecord;
 use aptix_model::report::{Outcome, Report};
+use aptix_model::state::BatchState;
 
 use crate::apply::Refusal;
-use crate::connection::{CallError, ChangeView};
-use crate::present::view::{BatchView, Stored};
+use crate::apply::path_style::PathStyle;
+use crate::connection::{CallError, ChangeView, Connection, ServerUrl};
+use crate::present::past::{Past, ids_of, past};
+use crate::present::view::{BatchView, Stored, Subject};
+use crate::undo::failure::history_failure;
+use crate::workspace::fs::disk::SystemDisk;
+use crate::workspace::keep::history::entries;
+use crate::workspace::roots::root::RootSpec;
+use crate::workspace::roots::workspace::Workspace;
 
-use super::exit::Exit;
+use super::exit::{Exit, Refused};
+use super::home_dirs::HomeDirs;
+use super::id_prefix::{IdPrefix, Named};
 use super::output::{self, Form};
-use super::server::{self, ServerArgs};
+use super::server;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    #[command(flatten)]
-    server: ServerArgs,
+    /// Where the server listens: http://HOST:PORT; when absent, the batches of the workspace here are looked at
+    #[arg(long, value_name = "URL", requires = "workspace", conflicts_with = "roots")]
+    server: Option<ServerUrl>,
+    /// The workspace at the server
+    #[arg(long, value_name = "ID", requires = "server")]
+    workspace: Option<WorkspaceId>,
+    /// A directory that the batch changed files in; may be repeated
+    #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
+    pub(super) roots: Vec<RootSpec>,
     #[command(flatten)]
     form: Form,
-    /// The id of a batch, a file patch or a change
+    /// The id of a batch, a file patch or a change, or the beginning of it
     #[arg(value_name = "ID")]
-    id: BatchId,
+    id: IdPrefix,
 }
 
-pub(super) async fn run(args: Args) -> Result<Exit, CallError> {
-    let connection = args.server.connect().await?;
-    match connection.get(args.id).await {
-        Ok(record) => {
-            let refusal = Refusal::from(record.report.as_ref().map_or_else(Vec::new, |report| report.failures.clone()));
-            let outcome = match &record.report {
-                Some(report) if report.outcome != Outcome::Applied => Err(&refusal),
-                report => Ok(report.as_ref()),
-            };
-            return Ok(output::show(args.form, &BatchView { is_record: true, ..server::view_of(&record, outcome) }));
-        }
-        Err(error) if error.reason() == Some(Reason::NotFound) => {}
-        Err(error) => return Err(error),
+impl Args {
+    /// The server that is to be asked, and the workspace there.
+    pub(super) fn server(&self) -> Option<(&ServerUrl, &WorkspaceId)> {
+        self.server.as_ref().zip(self.workspace.as_ref())
     }
-    Ok(show_part(args.form, connection.get_change(&args.id.to_string()).await?))
+
+    pub(super) const fn id(&self) -> &IdPrefix {
+        &self.id
+    }
+}
+
+/// Shows what the history of the workspace here keeps.
+pub(super) fn run_here(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
+    Ok(match find_here(args, &homes.state_home()?) {
+        Ok((past, root)) => show_past(args, &past, root.as_deref()),
+        Err(refused) => output::show_refused(args.form, &refused),
+    })
+}
+
+fn find_here(args: &Args, state_home: &Path) -> Result<(Past, Option<String>), Refused> {
+    let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
+    let entries = entries::list(&workspace).map_err(|error| history_failure(&error))?;
+    let found = entries.iter().flat_map(|entry| {
+        let (batch, ids) = ids_of(entry);
+        let own = entry.id.to_string();
+        match args.id.find_in(batch, &ids) {
+            none if none.is_empty() && args.id.begins(&own) => vec![(own, (entry, Named::Batch))],
+            found => found.into_iter().map(|(id, named)| (id, (entry, named))).collect(),
+        }
+    });
+    let hint = "`aptix log` lists the batches that were applied here; --server and --workspace name a server to ask";
+    let (entry, named) = args.id.only(found.collect(), hint)?;
+    let past = past(&workspace, entry);
+    let past = match named {
+        Named::Batch => past,
+        Named::File(file) => past.part(file, None),
+        Named::Change(file, change) => past.part(file, Some(change)),
+    };
+    let root = match workspace.roots() {
+        [root] => Some(root.name().to_owned()),
+        _ => None,
+    };
+    Ok((past, root))
+}
+
+fn show_past(args: &Args, past: &Past, root: Option<&str>) -> Exit {
+    let view = BatchView {
+        subject: Subject::Kept(&past.summary),
+        dry_run: false,
+        paths: PathStyle::among(args.roots.len()),
+        root,
+        stored: Some(Stored { id: past.id, state: BatchState::Applied, ids: Cow::Borrowed(&past.ids) }),
+        outcome: Ok(Some(&past.report)),
+        warnings: &[],
+        is_record: true,
+        begins: past.begins,
+    };
+    output::show(args.form, &view)
+}
+
+/// Shows what a server keeps.
+pub(super) async fn run_there(
+    form: Form,
+    server: &ServerUrl,
+    workspace: &WorkspaceId,
+    id: &IdPrefix,
+) -> Result<Exit, CallError> {
+    let connection = Connection::open(server, workspace).await?;
+    let Some(id) = id.whole() else { return show_found(form, &connection, id).await };
+    match connection.get(id).await {
+        Ok(record) => Ok(show_record(form, &record)),
+        Err(error) if error.reason() == Some(Reason::NotFound) => {
+            Ok(show_part(form, connection.get_change(&id.to_string()).await?))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Looks through the batches of the workspace for an id that begins so.
+async fn show_found(form: Form, connection: &Connection, prefix: &IdPrefix) -> Result<Exit, CallError> {
+    let mut batches: Vec<BatchId> = Vec::new();
+    let mut token = String::new();
+    loop {
+        let page = connection.list(token).await?;
+        batches.extend(page.batches.iter().map(|batch| batch.id).filter(|batch| prefix.may_be_of(*batch)));
+        match page.next {
+            Some(next) => token = next,
+            None => break,
+        }
+    }
+    let refused = |failure| CallError::Refused { failures: vec![failure], oldest: None };
+    let found = batches.into_iter().map(|batch| (batch.to_string(), batch)).collect();
+    let hint = "`aptix batches` lists the batches of the workspace";
+    let record = connection.get(prefix.only(found, hint).map_err(refused)?).await?;
+    let part = prefix.only(prefix.find_in(record.id, &record.ids), hint).map_err(refused)?;
+    let file = |file: usize| record.ids.get(file);
+    let id = match part {
+        Named::Batch => None,
+        Named::File(at) => file(at).map(|ids| ids.file.to_string()),
+        Named::Change(at, change) => file(at).and_then(|ids| ids.changes.get(change)).map(ToString::to_string),
+    };
+    match id {
+        None => Ok(show_record(form, &record)),
+        Some(id) => Ok(show_part(form, connection.get_change(&id).await?)),
+    }
+}
+
+fn show_record(form: Form, record: &BatchRecord) -> Exit {
+    let refusal = Refusal::from(record.report.as_ref().map_or_else(Vec::new, |report| report.failures.clone()));
+    let outcome = match &record.report {
+        Some(report) if report.outcome != Outcome::Applied => Err(&refusal),
+        report => Ok(report.as_ref()),
+    };
+    output::show(form, &BatchView { is_record: true, ..server::view_of(record, outcome) })
 }
 
 fn show_part(form: Form, part: ChangeView) -> Exit {

@@ -6,6 +6,9 @@ use std::fmt::Write as _;
 use aptix_model::failure::{Failure, Visible};
 use serde::Serialize;
 
+use super::diff::show_diff;
+use super::past::past;
+use super::untrusted::Quoted;
 use crate::undo::failure::history_failure;
 use crate::workspace::commit::displaced_writes::list::DisplacedWrite;
 use crate::workspace::keep::history::entries::{self, Entry};
@@ -35,6 +38,8 @@ struct WriteRow {
 #[serde(rename_all = "camelCase")]
 struct Row {
     batch_id: String,
+    batch_key: Option<String>,
+    batch_label: Option<String>,
     applied_unix_ms: u64,
     /// The batch that it took back: for a redo, an undo.
     undoes: Option<String>,
@@ -49,6 +54,8 @@ struct Row {
     kept: Vec<String>,
     /// Paths of roots that have files of the batch and are not open: to undo it they have to be.
     other_roots: Vec<String>,
+    /// What it changed, where that was asked for and is kept.
+    diff: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -65,6 +72,21 @@ struct FileRow {
 /// # Errors
 /// When the history or the displaced writes cannot be read.
 pub fn log(workspace: &Workspace, most: Option<usize>) -> Result<Log, Failure> {
+    listed(workspace, most, |_| None)
+}
+
+/// As [`log`], with what each batch changed.
+///
+/// # Errors
+/// When the history or the displaced writes cannot be read.
+pub fn log_with_diffs(workspace: &Workspace, most: Option<usize>) -> Result<Log, Failure> {
+    listed(workspace, most, |entry| {
+        let report = past(workspace, entry).report;
+        (!report.diff_omitted).then_some(report.diff)
+    })
+}
+
+fn listed(workspace: &Workspace, most: Option<usize>, diff: impl Fn(&Entry) -> Option<String>) -> Result<Log, Failure> {
     let entries = match most {
         Some(most) => newest::newest(workspace, most),
         None => entries::list(workspace),
@@ -86,8 +108,11 @@ pub fn log(workspace: &Workspace, most: Option<usize>) -> Result<Log, Failure> {
             status: file.status().word(),
             renamed_to: file.moved_to.clone(),
         });
+        let summary = entry.summary.as_ref();
         Row {
             batch_id: entry.name(),
+            batch_key: summary.and_then(|summary| summary.key.clone()),
+            batch_label: summary.and_then(|summary| summary.label.clone()),
             applied_unix_ms: entry.time.0,
             undoes: undoes.map(name),
             redoes: entry.is_redo.then(brought_back).flatten().map(name),
@@ -96,6 +121,7 @@ pub fn log(workspace: &Workspace, most: Option<usize>) -> Result<Log, Failure> {
             files: files.collect(),
             kept: entry.kept.iter().cloned().chain(displaced).collect(),
             other_roots: entry.other_roots(workspace).iter().map(|root| root.display().to_string()).collect(),
+            diff: diff(entry),
         }
     });
     let displaced_writes = writes.iter().map(|write| WriteRow {
@@ -122,14 +148,19 @@ fn earlier(workspace: &Workspace, listed: &[Entry], writes: &[DisplacedWrite]) -
 }
 
 impl Log {
-    /// One line for each batch and each displaced write, for people.
+    /// One line for each batch, with its diff if there is one, and each displaced write, for people.
     #[must_use]
     pub fn text(&self) -> String {
         let writes = self.displaced_writes.iter().map(|WriteRow { path, batch_id, kept_as }| {
             let batch = batch_id.as_ref().map_or_else(String::new, |id| format!(" (replaced by {})", Visible(id)));
             format!("displaced write: {}{batch}, kept as {}\n", Visible(path), Visible(kept_as))
         });
-        self.batches.iter().map(line).chain(writes).collect()
+        let batches = self.batches.iter().map(|row| {
+            let mut text = line(row);
+            show_diff(&mut text, row.diff.as_deref().unwrap_or_default().as_bytes(), &[""; 0]);
+            text
+        });
+        batches.chain(writes).collect()
     }
 }
 
@@ -139,6 +170,10 @@ fn line(row: &Row) -> String {
     let _ = write!(line, "  {word} {}", Visible(first));
     if row.files.len() > 1 {
         let _ = write!(line, " and {} more", row.files.len() - 1);
+    }
+    // The label of an undo is the name of what it undid.
+    if let Some(label) = row.batch_label.as_ref().filter(|_| row.undoes.is_none()) {
+        let _ = write!(line, "  {}", Quoted(label));
     }
     match (&row.redoes, &row.undoes) {
         (Some(brought_back), _) => _ = write!(line, "  (redid {})", Visible(brought_back)),

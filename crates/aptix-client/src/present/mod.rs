@@ -5,6 +5,7 @@ pub(crate) mod description;
 pub(crate) mod diff;
 pub mod file_answer;
 pub mod log;
+pub mod past;
 pub mod text;
 pub(crate) mod untrusted;
 pub mod view;

@@ -208,7 +208,7 @@ impl<'a> Subject<'a> {
         let of_summary = |file: &'a FileSummary| FileWords {
             key: file.key.as_deref(),
             label: file.label.as_deref(),
-            change_count: file.changes.len(),
+            change_count: file.change_count,
             patch: None,
             kept: Some(file),
         };

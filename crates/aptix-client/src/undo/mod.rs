@@ -2,8 +2,8 @@
 
 pub(crate) mod failure;
 mod file_undo;
-mod merge;
-mod undone;
+pub(crate) mod merge;
+pub(crate) mod undone;
 
 use aptix_engine::file_plan::{FileAction, FilePlan};
 use aptix_engine::plan::BatchPlan;

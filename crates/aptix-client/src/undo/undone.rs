@@ -68,7 +68,8 @@ pub(super) fn completed(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Opt
     Ok(Some(Undone { batch, report, name: entry.name().parse().ok() }))
 }
 
-fn report(workspace: &Workspace, file: &PastFile, images: Option<&Images>) -> FileReport {
+/// What an entry says became of a file.
+pub(crate) fn report(workspace: &Workspace, file: &PastFile, images: Option<&Images>) -> FileReport {
     let root = workspace.roots().iter().find(|root| root.path() == file.root);
     let size = images.and_then(|images| images.after.as_ref()).map(|bytes| bytes.len() as u64);
     let written = file.digest_after().zip(size);

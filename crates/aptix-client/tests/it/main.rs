@@ -35,6 +35,7 @@ mod races;
 mod redo;
 mod roots;
 mod scenarios;
+mod shown;
 mod skip;
 mod surroundings;
 mod tree;

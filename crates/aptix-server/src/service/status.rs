@@ -146,7 +146,8 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
             Some(Detail::Superseded) => Code::Aborted,
             _ => Code::FailedPrecondition,
         },
-        Reason::AmbiguousPath
+        Reason::AmbiguousId
+        | Reason::AmbiguousPath
         | Reason::ApprovalRequired
         | Reason::Rejected
         | Reason::ShaMismatch

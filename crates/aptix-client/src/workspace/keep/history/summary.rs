@@ -31,6 +31,9 @@ pub struct FileSummary {
     /// Its author's name for the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Whether a file that it created can be run, if that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executable: Option<bool>,
     /// How many changes it had, each with an id; they are listed unless they took too much room.
     pub change_count: usize,
     /// Its changes, in its order.
@@ -88,6 +91,18 @@ impl Summary {
         summary
     }
 
+    /// With these files, for which its author's words are not known.
+    #[must_use]
+    pub fn with_reports(self, files: &[FileReport]) -> Self {
+        Self { files: files.iter().map(without_words).collect(), ..self }
+    }
+
+    /// With the file at this position alone.
+    #[must_use]
+    pub fn keep_file(self, file: usize) -> Self {
+        Self { files: self.files.into_iter().skip(file).take(1).collect(), ..self }
+    }
+
     fn bytes(&self) -> usize {
         serde_json::to_vec(self).map_or(usize::MAX, |bytes| bytes.len())
     }
@@ -101,6 +116,18 @@ impl Summary {
 }
 
 impl FileSummary {
+    /// Whether it is about the file that was at a path in its root.
+    #[must_use]
+    pub fn is_about(&self, path: &str) -> bool {
+        self.path == path
+    }
+
+    /// Drops every change but the one at this position.
+    pub fn keep_change(&mut self, change: usize) {
+        self.changes = self.changes.get(change).cloned().into_iter().collect();
+        self.change_count = 1;
+    }
+
     fn report(&self) -> FileReport {
         FileReport {
             path: self.path.clone(),
@@ -140,6 +167,17 @@ fn file_summary(patch: &FilePatch, report: &FileReport) -> FileSummary {
         key: patch.key.clone(),
         change_count: patch.edit.change_count(),
         changes: changes.collect(),
+        ..without_words(report)
+    }
+}
+
+fn without_words(report: &FileReport) -> FileSummary {
+    FileSummary {
+        label: None,
+        key: None,
+        executable: None,
+        change_count: 0,
+        changes: Vec::new(),
         path: report.path.clone(),
         doc_path: report.doc_path.clone(),
         status: report.status.word().to_owned(),

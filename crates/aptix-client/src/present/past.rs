@@ -1,0 +1,139 @@
+//! A batch of the history as it is shown: what its entry keeps of its author's words and of its report, and the diff between the
+//! bytes that it keeps.
+
+use aptix_engine::file_plan::FileAction;
+use aptix_engine::planning::draft;
+use aptix_engine::planning::observed::Observed;
+use aptix_model::id::{BatchId, Uuid};
+use aptix_model::id_block;
+use aptix_model::path::{WorkspacePath, fold};
+use aptix_model::record::FileIds;
+use aptix_model::report::{FileStatus, Report, diff_part};
+
+use crate::undo::{merge, undone};
+use crate::workspace::keep::history::entries::{self, Entry};
+use crate::workspace::keep::history::past_file::{Images, PastFile};
+use crate::workspace::keep::history::summary::Summary;
+use crate::workspace::roots::workspace::Workspace;
+
+/// A batch of the history, or one part of it.
+pub struct Past {
+    /// What it was called.
+    pub summary: Summary,
+    /// Its id; that of its entry, for a batch of an earlier version that was given none.
+    pub id: BatchId,
+    /// The ids of its files and changes.
+    pub ids: Vec<FileIds>,
+    /// What became of it, with its diff.
+    pub report: Report,
+    /// Positions of its first file in the batch, and of that file's first change.
+    pub begins: (usize, usize),
+}
+
+/// What the history keeps of a batch.
+#[must_use]
+pub fn past(workspace: &Workspace, entry: &Entry) -> Past {
+    let images = entries::images(entry);
+    let diff = images.as_ref().ok().and_then(|images| diff(workspace, entry, images));
+    let known = entry.summary.as_ref().filter(|summary| !summary.files.is_empty());
+    let summary = known.cloned().unwrap_or_else(|| {
+        let images = images.unwrap_or_default();
+        let files = entry.files.iter().enumerate();
+        let files: Vec<_> = files.map(|(index, file)| undone::report(workspace, file, images.get(index))).collect();
+        entry.summary.clone().unwrap_or_default().with_reports(&files)
+    });
+    let (diff_omitted, diff) = (diff.is_none(), diff.unwrap_or_default());
+    let id = id_of(entry);
+    Past {
+        id,
+        ids: ids(id, &summary),
+        report: Report { diff, diff_omitted, ..summary.report() },
+        summary,
+        begins: (0, 0),
+    }
+}
+
+/// The id of the batch of an entry.
+fn id_of(entry: &Entry) -> BatchId {
+    let id = entry.batch.as_deref().and_then(|name| name.parse().ok());
+    id.or_else(|| entry.id.to_string().parse().ok()).unwrap_or(BatchId(Uuid::nil()))
+}
+
+/// The ids of the files and changes of the batch of an entry, as far as it has its author's words.
+pub(crate) fn ids_of(entry: &Entry) -> (BatchId, Vec<FileIds>) {
+    let id = id_of(entry);
+    (id, entry.summary.as_ref().map_or_else(Vec::new, |summary| ids(id, summary)))
+}
+
+/// None for a batch whose id was not minted as the first of a block.
+fn ids(id: BatchId, summary: &Summary) -> Vec<FileIds> {
+    if id_block::batch_id(id.0) != id {
+        return Vec::new();
+    }
+    id_block::counted(id, summary.files.iter().map(|file| file.change_count))
+}
+
+impl Past {
+    /// One file of the batch alone, or one change of it.
+    #[must_use]
+    pub fn part(self, file: usize, change: Option<usize>) -> Self {
+        let Self { summary, id, ids, report, .. } = self;
+        let mut summary = summary.keep_file(file);
+        let mut ids: Vec<_> = ids.into_iter().skip(file).take(1).collect();
+        let mut diff = diff_part::of_file(&report, file).to_owned();
+        let mut files: Vec<_> = report.files.into_iter().skip(file).take(1).collect();
+        if let (Some(change), Some(names), Some(ids), Some(file)) =
+            (change, summary.files.first_mut(), ids.first_mut(), files.first_mut())
+        {
+            names.keep_change(change);
+            ids.changes = ids.changes.get(change).copied().into_iter().collect();
+            file.changes = file.changes.get(change).copied().into_iter().collect();
+            diff = file.changes.first().map_or_else(String::new, |change| diff_part::of_change(&diff, change));
+        }
+        let report = Report { files, diff, ..report };
+        Self { summary, id, ids, report, begins: (file, change.unwrap_or_default()) }
+    }
+}
+
+/// The diff of what a batch changed; `None` if it is not known.
+fn diff(workspace: &Workspace, entry: &Entry, images: &[Images]) -> Option<String> {
+    let executable = |file: &PastFile| {
+        let summary = entry.summary.as_ref()?;
+        summary.files.iter().find(|summary| summary.is_about(&file.path))?.executable
+    };
+    let diffs =
+        entry.files.iter().zip(images).map(|(file, images)| file_diff(workspace, file, images, executable(file)));
+    let diff = diffs.collect::<Option<Vec<_>>>()?.concat();
+    Some(String::from_utf8_lossy(&diff).into_owned())
+}
+
+fn file_diff(workspace: &Workspace, file: &PastFile, images: &Images, created: Option<bool>) -> Option<Vec<u8>> {
+    let root = workspace.roots().iter().find(|root| root.path() == file.root);
+    let observed = Observed {
+        path: WorkspacePath::new(&file.path).ok()?,
+        doc_path: format!("{}/{}", root.map_or("", |root| root.name()), fold(&file.path)),
+        content: images.before.as_deref(),
+        digest: file.digest_before(),
+        is_executable: false,
+        other: None,
+    };
+    let moved_to = file.moved_to.as_deref().map(WorkspacePath::new).transpose().ok()?;
+    let action = match (&images.before, &images.after) {
+        (_, None) => FileAction::Delete,
+        (None, Some(after)) => FileAction::Write(after.into()),
+        (Some(before), Some(after)) => match merge::way_back(after, before, before) {
+            Ok(edit) if edit.apply(before) == *after => FileAction::Edit(edit),
+            _ => FileAction::Write(after.into()),
+        },
+    };
+    let mut plan = draft::decided(&observed, action).ok()?;
+    let executable =
+        file.after.as_ref().and_then(|after| after.executable).or(created.filter(|_| images.before.is_none()));
+    let status = match plan.status {
+        _ if moved_to.is_some() => FileStatus::Renamed,
+        FileStatus::Unchanged if executable.is_some() => FileStatus::Modified,
+        status => status,
+    };
+    (plan.status, plan.executable, plan.moved_to) = (status, executable, moved_to.as_ref());
+    plan.diff(usize::MAX)
+}
