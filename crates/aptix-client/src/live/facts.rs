@@ -1,59 +1,11 @@
 //! What a file's bytes are, found out piece by piece: digest, lines, terminators, encoding.
 
 use aptix_model::digest::Sha256Digest;
+use aptix_model::live::{Encoding, Terminators, TextFacts};
 use sha2::{Digest, Sha256};
 
 /// The byte order mark of UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// How the lines of a file end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Terminators {
-    /// There is no terminator.
-    None,
-    /// All with a line feed alone.
-    Lf,
-    /// All with a carriage return and a line feed.
-    Crlf,
-    /// Some one way, some the other.
-    Mixed,
-}
-
-/// How a text is encoded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Encoding {
-    /// UTF-8.
-    Utf8,
-    /// UTF-8 behind a byte order mark.
-    Utf8Marked,
-    /// Text with bytes that are no UTF-8.
-    Other,
-    /// It begins with a byte order mark of UTF-16.
-    Utf16,
-    /// It has a NUL byte.
-    Binary,
-}
-
-/// What a file's bytes are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TextFacts {
-    /// Their SHA-256.
-    pub sha256: Sha256Digest,
-    /// How many lines they are; one without terminator at the end counts.
-    pub line_count: u64,
-    /// How the lines end.
-    pub terminators: Terminators,
-    /// How the text is encoded.
-    pub encoding: Encoding,
-}
-
-impl TextFacts {
-    /// Whether the bytes are text that can be edited line by line.
-    #[must_use]
-    pub const fn is_text(&self) -> bool {
-        !matches!(self.encoding, Encoding::Utf16 | Encoding::Binary)
-    }
-}
 
 /// Finds out what bytes are while they pass.
 #[derive(Debug, Default)]

@@ -1,12 +1,11 @@
 //! Which files a search is about, by patterns as in `.gitignore`.
 
 use aptix_model::failure::Failure;
+use aptix_model::live::GLOBS;
 use aptix_model::reason::Reason;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-/// Patterns of one search.
-pub(super) const GLOBS: usize = 100;
 /// Bytes of one pattern.
 const GLOB_BYTES: usize = 2048;
 

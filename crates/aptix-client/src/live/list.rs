@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 
 use aptix_model::failure::Failure;
+use aptix_model::live::{FileInfo, FilePage, ListFiles};
 use aptix_model::path::WorkspacePath;
 use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::Reason;
 
-use super::file::FileInfo;
 use super::scope::{self, Scope, scopes};
 use super::{IsOver, over};
 use crate::policy::Policy;
@@ -24,32 +24,17 @@ const TEXT_BYTES: usize = 1 << 20;
 /// What the tokens of these pages begin with, so that they are no other lists'.
 const TOKEN: &str = "disk:";
 
-/// Asks for a page.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ListFiles {
-    /// The directory; everything if absent.
-    pub directory: Option<WorkspacePath>,
-    /// Most files; 0 for the usual number.
-    pub page_size: usize,
-    /// The token of the page before; empty for the first page.
-    pub page_token: String,
-}
-
-/// A page of files, by path.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Page {
-    /// The files. The names of a directory are in order, whatever is in them.
-    pub files: Vec<FileInfo>,
-    /// The token of the next page; empty on the last one.
-    pub next_page_token: String,
-}
-
 /// Lists a page.
 ///
 /// # Errors
 /// There is no such directory, the caller is not shown it, the token is no token of such a list, or the caller does not wait
 /// any more.
-pub fn list(workspace: &Workspace, policy: &Policy, call: &ListFiles, is_over: IsOver<'_>) -> Result<Page, Failure> {
+pub fn list(
+    workspace: &Workspace,
+    policy: &Policy,
+    call: &ListFiles,
+    is_over: IsOver<'_>,
+) -> Result<FilePage, Failure> {
     let mut disclosure = Disclosure::new(workspace, policy);
     let scopes = scopes(workspace, call.directory.as_ref(), &mut disclosure)?;
     let after = after(call)?;
@@ -57,8 +42,15 @@ pub fn list(workspace: &Workspace, policy: &Policy, call: &ListFiles, is_over: I
     // A root whose files all came before is passed over.
     let first = scopes.iter().position(|scope| behind(scope) != Some(None)).unwrap_or(scopes.len());
     let size = if call.page_size == 0 { USUAL_FILES } else { call.page_size.min(MOST_FILES) };
-    let mut lister =
-        Lister { disclosure, is_over, scope: None, page: Page::default(), size, room: TEXT_BYTES, is_given_up: false };
+    let mut lister = Lister {
+        disclosure,
+        is_over,
+        scope: None,
+        page: FilePage::default(),
+        size,
+        room: TEXT_BYTES,
+        is_given_up: false,
+    };
     for scope in scopes.iter().skip(first) {
         lister.scope = Some(*scope);
         let way = Way { root: scope.root, path: scope.path, after: behind(scope).flatten() };
@@ -95,7 +87,7 @@ struct Lister<'a> {
     disclosure: Disclosure<'a>,
     is_over: IsOver<'a>,
     scope: Option<Scope<'a>>,
-    page: Page,
+    page: FilePage,
     size: usize,
     /// How many more bytes of paths fit.
     room: usize,

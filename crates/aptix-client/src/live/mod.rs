@@ -2,8 +2,7 @@
 //!
 //! What a caller is shown is decided by the egress rule of the policy, file by file, before any of it is compared or counted.
 
-pub mod facts;
-pub mod file;
+pub(crate) mod facts;
 mod globs;
 pub(crate) mod line_search;
 pub mod list;

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use aptix_model::live::Portion;
+
 use super::facts::line_feeds;
-use super::file::Portion;
 
 /// The part that is being taken.
 #[derive(Debug)]

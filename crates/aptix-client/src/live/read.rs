@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use aptix_engine::target::ValidTarget;
 use aptix_model::failure::Failure;
 use aptix_model::limits::INLINE_BYTES;
+use aptix_model::live::{FileContent, FileInfo, FilePart, FileSelector, Portion, TextFacts};
 use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::{Detail, Reason};
 
 use super::IsOver;
-use super::facts::{Facts, TextFacts};
-use super::file::{FileContent, FileInfo, FilePart, Portion};
+use super::facts::Facts;
 use super::over;
 use super::portion::{Taken, Taking};
 use crate::apply::path_style::PathStyle;
@@ -57,7 +57,7 @@ pub fn read(
 pub fn stat(
     workspace: &Workspace,
     policy: &Policy,
-    files: &[ValidTarget],
+    files: &[FileSelector],
     is_over: IsOver<'_>,
 ) -> Result<Files<FileInfo>, Failure> {
     let mut reader = Reader::new(workspace, policy, is_over);
@@ -116,14 +116,11 @@ impl<'w> Reader<'w> {
     /// The file, with a part of its content if one is given, or why it is not shown.
     fn answer(
         &mut self,
-        target: &ValidTarget,
+        file: &FileSelector,
         portion: Option<Portion>,
     ) -> Result<Result<FileContent, Failure>, Failure> {
-        let name = match target {
-            ValidTarget::DocPath(key) => key.as_str(),
-            ValidTarget::Path(path) => path.as_str(),
-        };
-        let answer = match self.read(target, portion) {
+        let name = file.as_str();
+        let answer = match self.read(file, portion) {
             Ok(file) => Ok(file),
             Err(Unanswered::Refused(failure)) => Err(Failure { path: Some(name.to_owned()), ..*failure }),
             Err(Unanswered::Over) => return Err(over()),
@@ -147,12 +144,17 @@ impl<'w> Reader<'w> {
         Ok(answer)
     }
 
-    fn read(&mut self, target: &ValidTarget, portion: Option<Portion>) -> Result<FileContent, Unanswered> {
+    fn read(&mut self, file: &FileSelector, portion: Option<Portion>) -> Result<FileContent, Unanswered> {
+        let target = match file {
+            FileSelector::DocPath(key) => ValidTarget::DocPath(key.clone()),
+            FileSelector::Path(path) => ValidTarget::Path(path.clone()),
+        };
         for _ in 0..TRIES {
             if (self.is_over)() {
                 return Err(Unanswered::Over);
             }
-            let place = resolve_to_read(self.workspace, &mut self.listings, target).map_err(|error| refused(&error))?;
+            let place =
+                resolve_to_read(self.workspace, &mut self.listings, &target).map_err(|error| refused(&error))?;
             let file = self.open(&place)?;
             let (text, taken, size_bytes) = self.pass(&file, portion)?;
             if !file.is_unchanged().map_err(ReadError::System)? {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use aptix_engine::text::line_regex::Letters;
 use aptix_model::failure::{Excerpt, Failure};
-use aptix_model::path::WorkspacePath;
+use aptix_model::live::{SearchFiles, SearchMatch, SearchMatches};
 
 use super::globs::Globs;
 use super::line_search::{Line, LineSearch, Stopped};
@@ -17,7 +17,7 @@ use crate::policy::disclosure::Disclosure;
 use crate::workspace::read::walk::{Closed, File, Kind, Met, Visit, Way, walk};
 use crate::workspace::roots::workspace::Workspace;
 
-/// Matches unless the caller asks for more.
+/// SearchMatches unless the caller asks for more.
 const USUAL_MATCHES: usize = 100;
 /// Most matches.
 const MOST_MATCHES: usize = 1_000;
@@ -27,45 +27,6 @@ const MOST_CONTEXT: usize = 20;
 const TEXT_BYTES: usize = 1 << 20;
 /// Characters of a line that are shown.
 const LINE_CHARS: usize = 400;
-
-/// Asks for lines.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct SearchFiles {
-    /// The regular expression to look for in each line.
-    pub pattern: String,
-    /// Whether upper and lower case are one.
-    pub ignore_case: bool,
-    /// Which files, by patterns as in `.gitignore`; all if empty.
-    pub globs: Vec<String>,
-    /// The directory; everything if absent.
-    pub directory: Option<WorkspacePath>,
-    /// Lines above and below each match.
-    pub context: usize,
-    /// Most matches; 0 for the usual number.
-    pub max_matches: usize,
-}
-
-/// The lines that were found, by path and line.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Matches {
-    /// The matches.
-    pub matches: Vec<Matched>,
-    /// Whether there are more.
-    pub has_more: bool,
-}
-
-/// A line that matches.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Matched {
-    /// The file's path, with its root's name in front where the workspace has several.
-    pub path: String,
-    /// Its lower-case key.
-    pub doc_path: String,
-    /// The number of the line, from 1.
-    pub line: usize,
-    /// That line and those around it. Of a long line it has the first 400 characters.
-    pub excerpt: Excerpt,
-}
 
 /// Searches.
 ///
@@ -77,14 +38,15 @@ pub fn search(
     policy: &Policy,
     call: &SearchFiles,
     is_over: IsOver<'_>,
-) -> Result<Matches, Failure> {
+) -> Result<SearchMatches, Failure> {
     let letters = if call.ignore_case { Letters::AnyCase } else { Letters::Exact };
     let mut pattern = LineSearch::new(&call.pattern, letters)?;
     let globs = Globs::new(&call.globs)?;
     let mut disclosure = Disclosure::new(workspace, policy);
     let scopes = scopes(workspace, call.directory.as_ref(), &mut disclosure)?;
     let most = if call.max_matches == 0 { USUAL_MATCHES } else { call.max_matches.min(MOST_MATCHES) };
-    let mut found = Found { near: call.context.min(MOST_CONTEXT), most, room: TEXT_BYTES, matches: Matches::default() };
+    let mut found =
+        Found { near: call.context.min(MOST_CONTEXT), most, room: TEXT_BYTES, matches: SearchMatches::default() };
     for scope in scopes {
         let (pattern, globs, found) = (&mut pattern, &globs, &mut found);
         let mut hunt = Hunt { disclosure: &mut disclosure, is_over, scope, pattern, globs, found, failure: None };
@@ -155,7 +117,7 @@ struct Found {
     most: usize,
     /// How many more bytes fit.
     room: usize,
-    matches: Matches,
+    matches: SearchMatches,
 }
 
 /// The matches of a file whose lines are not all there yet.
@@ -163,7 +125,7 @@ struct InFile {
     names: (String, String),
     /// The last lines before the present one.
     above: VecDeque<(usize, String)>,
-    open: VecDeque<Matched>,
+    open: VecDeque<SearchMatch>,
 }
 
 impl Found {
@@ -195,18 +157,18 @@ impl Found {
     }
 
     /// A match in the present line, with the lines above it.
-    fn begin(&self, file: &InFile, number: usize, text: &str) -> Matched {
+    fn begin(&self, file: &InFile, number: usize, text: &str) -> SearchMatch {
         let above = file.above.iter().filter(|(above, _)| above + self.near >= number);
         let start_line = above.clone().next().map_or(number, |(above, _)| *above);
         let lines: Vec<&str> = above.map(|(_, text)| text.as_str()).chain([text]).collect();
         let (path, doc_path) = file.names.clone();
         let excerpt = Excerpt { start_line, end_line: number, text: lines.join("\n") };
-        Matched { path, doc_path, line: number, excerpt }
+        SearchMatch { path, doc_path, line: number, excerpt }
     }
 
     /// Keeps the matches that have all lines above this one that belong to them.
     fn close(&mut self, file: &mut InFile, number: usize) {
-        let is_whole = |matched: &Matched| matched.line + self.near < number;
+        let is_whole = |matched: &SearchMatch| matched.line + self.near < number;
         while file.open.front().is_some_and(is_whole)
             && let Some(matched) = file.open.pop_front()
         {

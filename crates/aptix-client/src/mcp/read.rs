@@ -1,12 +1,13 @@
 //! `read_file`: lines of a file, and the digest that a line patch has to name.
 
 use aptix_model::failure::Failure;
+use aptix_model::live::{Encoding, Terminators};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::tools::look::ReadFile;
 use aptix_model::tools::read_file::Lines;
 
 use crate::apply::find::Search;
-use crate::live::facts::{Encoding, Facts, Terminators};
+use crate::live::facts::Facts;
 use crate::live::searchable::without_mark;
 use crate::policy::Policy;
 use crate::policy::egress;

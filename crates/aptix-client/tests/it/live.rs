@@ -8,15 +8,14 @@ mod searched;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aptix_client::live::file::{FileContent, FileInfo, FilePart, Portion};
 use aptix_client::live::read;
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
 use aptix_client::workspace::fs::disk::SystemDisk;
 use aptix_client::workspace::roots::workspace::Workspace;
-use aptix_engine::target::ValidTarget;
 use aptix_model::failure::Failure;
+use aptix_model::live::{FileContent, FileInfo, FilePart, FileSelector, Portion};
 use aptix_model::path::{DocPath, WorkspacePath};
 
 /// Directories `ws` and, if there are to be two roots, `other`, and what a server is shown of them.
@@ -82,10 +81,10 @@ fn put(file: &Path, bytes: impl AsRef<[u8]>) {
 }
 
 /// A target by its path, or by its key behind `key:`.
-fn target(text: &str) -> ValidTarget {
+fn target(text: &str) -> FileSelector {
     match text.strip_prefix("key:") {
-        Some(key) => ValidTarget::DocPath(DocPath::new(key).unwrap()),
-        None => ValidTarget::Path(WorkspacePath::new(text).unwrap()),
+        Some(key) => FileSelector::DocPath(DocPath::new(key).unwrap()),
+        None => FileSelector::Path(WorkspacePath::new(text).unwrap()),
     }
 }
 

@@ -10,6 +10,7 @@ mod event;
 mod field;
 pub mod fit;
 mod hunks;
+pub mod live;
 mod presence;
 pub mod question;
 mod quote;

@@ -227,11 +227,6 @@ impl From<FileReport> for v1::FileReport {
 
 impl From<Failure> for v1::Failure {
     fn from(failure: Failure) -> Self {
-        let nearest = failure.nearest.into_iter().map(|excerpt| v1::Excerpt {
-            start_line: count(excerpt.start_line),
-            end_line: count(excerpt.end_line),
-            text: excerpt.text,
-        });
         Self {
             reason: failure.reason.code().into(),
             detail: failure.detail.map(|detail| detail.code().into()).unwrap_or_default(),
@@ -242,12 +237,18 @@ impl From<Failure> for v1::Failure {
             path: failure.path.unwrap_or_default(),
             change_index: failure.change_index.map(count),
             line: failure.line.map(count),
-            nearest: nearest.collect(),
+            nearest: failure.nearest.into_iter().map(Into::into).collect(),
             current_sha256: failure.current_sha256.map(Into::into),
             next_action: failure
                 .next_action
                 .map(|action| v1::Document { dialect: action.dialect, text: action.document.into() }),
         }
+    }
+}
+
+impl From<Excerpt> for v1::Excerpt {
+    fn from(excerpt: Excerpt) -> Self {
+        Self { start_line: count(excerpt.start_line), end_line: count(excerpt.end_line), text: excerpt.text }
     }
 }
 

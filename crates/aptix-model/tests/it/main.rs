@@ -13,6 +13,7 @@ mod git_patch;
 mod look;
 mod prepare;
 mod protection;
+mod questions;
 mod search_patch;
 mod search_replace;
 mod str_replace;

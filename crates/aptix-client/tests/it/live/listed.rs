@@ -2,7 +2,8 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use aptix_client::live::list::{self, ListFiles, Page};
+use aptix_client::live::list;
+use aptix_model::live::{FilePage, ListFiles};
 
 use super::{Scene, WorkspacePath, words};
 
@@ -11,7 +12,7 @@ fn call(directory: &str, page_size: usize, page_token: &str) -> ListFiles {
     ListFiles { directory, page_size, page_token: page_token.to_owned() }
 }
 
-fn page(scene: &Scene, call: &ListFiles) -> Page {
+fn page(scene: &Scene, call: &ListFiles) -> FilePage {
     list::list(&scene.workspace, &scene.policy(), call, &|| false).unwrap()
 }
 

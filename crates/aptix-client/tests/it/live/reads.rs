@@ -4,11 +4,10 @@ use std::cell::Cell;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aptix_client::live::facts::{Encoding, Terminators};
-use aptix_client::live::file::{FilePart, Portion};
 use aptix_client::live::read;
 use aptix_engine::digest::sha256;
 use aptix_model::lines::LineNumber;
+use aptix_model::live::{Encoding, FilePart, Portion, Terminators};
 
 use super::{Scene, target, whole, words};
 

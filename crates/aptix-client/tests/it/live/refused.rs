@@ -3,8 +3,8 @@
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
-use aptix_client::live::list::{self, ListFiles};
-use aptix_client::live::search::{self, SearchFiles};
+use aptix_client::live::{list, search};
+use aptix_model::live::{ListFiles, SearchFiles};
 
 use super::{Scene, words};
 

@@ -2,8 +2,9 @@
 
 use std::cell::Cell;
 
-use aptix_client::live::search::{self, Matches, SearchFiles};
+use aptix_client::live::search;
 use aptix_model::failure::Failure;
+use aptix_model::live::{SearchFiles, SearchMatches};
 
 use super::{Scene, WorkspacePath, words};
 
@@ -11,7 +12,7 @@ fn call(pattern: &str) -> SearchFiles {
     SearchFiles { pattern: pattern.to_owned(), ..SearchFiles::default() }
 }
 
-fn search(scene: &Scene, call: &SearchFiles) -> Result<Matches, Failure> {
+fn search(scene: &Scene, call: &SearchFiles) -> Result<SearchMatches, Failure> {
     search::search(&scene.workspace, &scene.policy(), call, &|| false)
 }
 

@@ -1550,7 +1550,8 @@ pub mod file_selector {
     /// Exactly one MUST be set.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum File {
-        /// Its lower-case key: a root's name, "/", the lower-cased path in that root.
+        /// Its lower-case key: a root's name, "/", the lower-cased path in that root. A component that is a name on disk as it is
+        /// means that name, to a reader; otherwise the one name that differs from it only in case.
         #[prost(string, tag = "1")]
         DocPath(::prost::alloc::string::String),
         /// Its path: see FilePatch.path.
@@ -1594,13 +1595,14 @@ pub struct FileContent {
     /// The file.
     #[prost(message, optional, tag = "1")]
     pub file: ::core::option::Option<FileState>,
-    /// The bytes asked for, if there are at most 1 MiB of them; else absent, and DownloadBlob has them under the file's digest.
+    /// The bytes asked for. Absent if they do not fit: an answer holds 1 MiB of content, of all its files together, in the order
+    /// asked. Then ask for the file alone, or for ranges of it; of a cloud file, DownloadBlob has all bytes under its digest.
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub content: ::core::option::Option<::prost::bytes::Bytes>,
-    /// Where in the file content begins, in bytes. Only with a range.
+    /// Where in the file content begins, in bytes from 0; the end of the file if content is empty.
     #[prost(uint64, tag = "3")]
     pub offset: u64,
-    /// The number of the first line of content, from 1. Only with a range.
+    /// The number of the line in which content begins, from 1.
     #[prost(uint64, tag = "4")]
     pub first_line: u64,
 }
@@ -1613,22 +1615,22 @@ pub struct FileState {
     /// Its lower-case key.
     #[prost(string, tag = "2")]
     pub doc_path: ::prost::alloc::string::String,
-    /// SHA-256 of its bytes: what LinePatch.original_sha256 takes.
+    /// SHA-256 of all its bytes: what LinePatch.original_sha256 takes. Empty in a list from the disk.
     #[prost(string, tag = "3")]
     pub sha256: ::prost::alloc::string::String,
     /// How many bytes.
     #[prost(uint64, tag = "4")]
     pub size_bytes: u64,
-    /// How many lines. Absent if the file is no text.
+    /// How many lines; one without terminator at the end counts. Absent if the file is no text, and in a list from the disk.
     #[prost(uint64, optional, tag = "5")]
     pub line_count: ::core::option::Option<u64>,
-    /// How its lines end.
+    /// How its lines end. Unspecified if the file is no text.
     #[prost(enumeration = "Terminators", tag = "6")]
     pub terminators: i32,
     /// How its text is encoded.
     #[prost(enumeration = "Encoding", tag = "7")]
     pub encoding: i32,
-    /// Whether it can be executed.
+    /// Whether its owner may execute it.
     #[prost(bool, tag = "8")]
     pub is_executable: bool,
     /// Where this comes from.
@@ -1739,7 +1741,8 @@ pub struct ListFilesRequest {
 /// Answers with a page.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListFilesResponse {
-    /// The files, by path. From the disk they come without digest, lines and encoding.
+    /// The files: cloud files by path; from the disk with the names of each directory in order, whatever is in them, and without
+    /// digest, lines and encoding.
     #[prost(message, repeated, tag = "1")]
     pub files: ::prost::alloc::vec::Vec<FileState>,
     /// Asks for the page after this one. Empty on the last page.
@@ -1755,19 +1758,21 @@ pub struct SearchFilesRequest {
     /// The workspace.
     #[prost(string, tag = "1")]
     pub workspace_id: ::prost::alloc::string::String,
-    /// A regular expression: at most 2,048 bytes, at most 1 MiB once compiled.
+    /// A regular expression in Rust's syntax, looked for in each line: at most 2,048 bytes, at most 1 MiB once compiled. Files of
+    /// more than 16 MiB, and those with a NUL byte, are not searched.
     #[prost(string, tag = "2")]
     pub pattern: ::prost::alloc::string::String,
     /// Whether upper and lower case are one.
     #[prost(bool, tag = "3")]
     pub ignore_case: bool,
-    /// Names of files, as patterns of .gitignore. Empty for all. At most 100.
+    /// Which files, by patterns as in .gitignore, at most 100 of at most 2,048 bytes; empty for all. The last one that matches a file,
+    /// or a directory that it is in, decides; one with ! in front takes out.
     #[prost(string, repeated, tag = "4")]
     pub globs: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The directory below which to search; empty for everything.
+    /// The directory below which to search, as a path; empty for everything.
     #[prost(string, tag = "5")]
     pub directory: ::prost::alloc::string::String,
-    /// Lines around each match, at most 20.
+    /// Lines above and below each match; more than 20 means 20.
     #[prost(uint32, tag = "6")]
     pub context_lines: u32,
     /// At most this many matches; 0 means 100, and more than 1,000 means 1,000.
@@ -1777,10 +1782,10 @@ pub struct SearchFilesRequest {
 /// Answers with the lines.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SearchFilesResponse {
-    /// The matches, by path and line.
+    /// The matches, in the order of a list from the disk, then by line; all lines together at most 1 MiB.
     #[prost(message, repeated, tag = "1")]
     pub matches: ::prost::alloc::vec::Vec<SearchMatch>,
-    /// Whether there are more.
+    /// Whether there are more, for any of these limits.
     #[prost(bool, tag = "2")]
     pub has_more: bool,
 }
@@ -1796,7 +1801,7 @@ pub struct SearchMatch {
     /// The line that matches, from 1.
     #[prost(uint32, tag = "3")]
     pub line: u32,
-    /// That line and those around it.
+    /// That line and those around it; of each line at most the first 400 characters.
     #[prost(message, optional, tag = "4")]
     pub excerpt: ::core::option::Option<Excerpt>,
 }
@@ -2089,11 +2094,14 @@ pub mod file_service_client {
         /// Errors:
         /// - INVALID_ARGUMENT: an id, a path or a range is not one, or none is set.
         /// - NOT_FOUND: there is no such file where the answer comes from.
-        /// - PERMISSION_DENIED (POLICY_DENIED): the workstation does not show the file; the detail has the word of
-        ///   FileReport.withheld.
-        /// - FAILED_PRECONDITION (AMBIGUOUS_PATH): two files differ from the doc_path only in case.
-        /// - FAILED_PRECONDITION (NOT_A_FILE): a directory, device, FIFO or socket is there.
-        /// - OUT_OF_RANGE (TOO_LARGE): the file is larger than the workstation reads.
+        /// - PERMISSION_DENIED (POLICY_DENIED): the workstation does not show the file; the detail is the word of
+        ///   FileReport.withheld in upper case, or PROTECTED for files of version control and of Aptix itself. What the path alone
+        ///   decides is answered the same whether the file exists or not.
+        /// - FAILED_PRECONDITION (AMBIGUOUS_PATH): two files differ from the doc_path only in case, and neither is it.
+        /// - INVALID_ARGUMENT (INVALID_PATH.NOT_REGULAR): a directory, device, FIFO or socket is there. INVALID_PATH.SYMLINK: a link
+        ///   leads out of the root, nowhere, or in a circle.
+        /// - INVALID_ARGUMENT (TOO_LARGE): the file is larger than the workstation reads (256 MiB unless its policy says less).
+        /// - FAILED_PRECONDITION (FILE_CHANGED): another process wrote the file each of several times that it was read.
         /// - UNAVAILABLE (NO_AGENT): SOURCE_ACTIVE was demanded, and no agent that reads serves the workspace; with RetryInfo.
         /// - UNAVAILABLE (AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
         /// - DEADLINE_EXCEEDED: the agent did not answer in time.
@@ -2268,11 +2276,14 @@ pub mod file_service_server {
         /// Errors:
         /// - INVALID_ARGUMENT: an id, a path or a range is not one, or none is set.
         /// - NOT_FOUND: there is no such file where the answer comes from.
-        /// - PERMISSION_DENIED (POLICY_DENIED): the workstation does not show the file; the detail has the word of
-        ///   FileReport.withheld.
-        /// - FAILED_PRECONDITION (AMBIGUOUS_PATH): two files differ from the doc_path only in case.
-        /// - FAILED_PRECONDITION (NOT_A_FILE): a directory, device, FIFO or socket is there.
-        /// - OUT_OF_RANGE (TOO_LARGE): the file is larger than the workstation reads.
+        /// - PERMISSION_DENIED (POLICY_DENIED): the workstation does not show the file; the detail is the word of
+        ///   FileReport.withheld in upper case, or PROTECTED for files of version control and of Aptix itself. What the path alone
+        ///   decides is answered the same whether the file exists or not.
+        /// - FAILED_PRECONDITION (AMBIGUOUS_PATH): two files differ from the doc_path only in case, and neither is it.
+        /// - INVALID_ARGUMENT (INVALID_PATH.NOT_REGULAR): a directory, device, FIFO or socket is there. INVALID_PATH.SYMLINK: a link
+        ///   leads out of the root, nowhere, or in a circle.
+        /// - INVALID_ARGUMENT (TOO_LARGE): the file is larger than the workstation reads (256 MiB unless its policy says less).
+        /// - FAILED_PRECONDITION (FILE_CHANGED): another process wrote the file each of several times that it was read.
         /// - UNAVAILABLE (NO_AGENT): SOURCE_ACTIVE was demanded, and no agent that reads serves the workspace; with RetryInfo.
         /// - UNAVAILABLE (AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
         /// - DEADLINE_EXCEEDED: the agent did not answer in time.

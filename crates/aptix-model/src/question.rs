@@ -1,0 +1,40 @@
+//! What is asked of a workstation, and what it replies.
+
+use alloc::vec::Vec;
+
+use crate::batch::Batch;
+use crate::failure::Failure;
+use crate::live::{FileContent, FileInfo, FilePage, FilePart, FileSelector, ListFiles, SearchFiles, SearchMatches};
+use crate::report::Report;
+
+/// What is asked.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Question {
+    /// Files as they are now.
+    Read(Vec<FilePart>),
+    /// What files are, without their content.
+    Stat(Vec<FileSelector>),
+    /// A page of files below a directory.
+    List(ListFiles),
+    /// Lines that match.
+    Search(SearchFiles),
+    /// What would become of a batch.
+    Preview(Batch),
+}
+
+/// What is replied: of the question's kind, or a failure.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Reply {
+    /// Each file, in the order asked, or why it is not shown.
+    Read(Vec<Result<FileContent, Failure>>),
+    /// What each file is, or why that is not said.
+    Stat(Vec<Result<FileInfo, Failure>>),
+    /// The page.
+    List(FilePage),
+    /// The lines.
+    Search(SearchMatches),
+    /// What the report of the batch would be.
+    Preview(Report),
+    /// Why there is no reply.
+    Failed(Failure),
+}
