@@ -117,6 +117,10 @@ chosen! {
     AgentId = "an agent id", "1 to 64 of the characters A-Z a-z 0-9 . _ -, not beginning with . or -", 64, is_name_byte;
     /// Names the author's session; whose clipboards and history a batch belongs to.
     SessionId = "a session id", "1 to 128 visible ASCII characters, not beginning with . or -", 128, |byte| byte.is_ascii_graphic();
+    /// Names a conversation in a session; for records and logs.
+    ConversationId = "a conversation id", "1 to 128 visible ASCII characters, not beginning with . or -", 128, |byte| byte.is_ascii_graphic();
+    /// Names a turn in a conversation; for records and logs.
+    TurnId = "a turn id", "1 to 128 visible ASCII characters, not beginning with . or -", 128, |byte| byte.is_ascii_graphic();
     /// Makes a submit idempotent: the same id never stores two batches.
     RequestId = "a request id", "1 to 128 visible ASCII characters, not beginning with . or -", 128, |byte| byte.is_ascii_graphic();
 }

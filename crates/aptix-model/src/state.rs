@@ -56,6 +56,17 @@ pub struct StepError {
     pub step: Step,
 }
 
+/// The state of a batch that ended this way at its agent.
+impl From<Outcome> for BatchState {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Applied => Self::Applied,
+            Outcome::Failed => Self::Failed,
+            Outcome::Rejected => Self::Rejected,
+        }
+    }
+}
+
 impl BatchState {
     /// The state after a step.
     ///

@@ -85,7 +85,7 @@ fn a_created_file_is_logged_on_both_sides() {
     for field in ["Path=\"docs/New.md\"", "Overwrite=false", "Success=true", "SizeBytes=6", hash] {
         assert!(executed[0].contains(field), "{field} in {}", executed[0]);
     }
-    for field in ["Success=false", "ErrorCode=\"FILE_EXISTS\""] {
+    for field in ["Success=false", "ErrorCode=\"FileExists\""] {
         assert!(executed[1].contains(field), "{field} in {}", executed[1]);
     }
     let log = machine.logged("server.log");

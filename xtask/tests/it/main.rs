@@ -11,6 +11,7 @@ mod crash;
 mod dialects;
 mod diffs;
 mod documents;
+mod events;
 mod failed_flush;
 mod fuzz;
 mod person;

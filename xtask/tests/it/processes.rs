@@ -117,9 +117,17 @@ impl Machine {
 
     /// Starts an agent that decides about writes in this way.
     pub(crate) fn agent_that(&self, server: &Server, approve: &str) -> Running {
+        self.agent_in(server, approve, |_| ())
+    }
+
+    /// Starts an agent that decides in this way, in surroundings of its own.
+    pub(crate) fn agent_in(&self, server: &Server, approve: &str, surround: impl FnOnce(&mut Command)) -> Running {
         let url = server.url();
         let arguments = ["agent", "--server", &url, "--workspace", "demo", "--root", "project", "--approve", approve];
-        Running(self.aptix(&arguments).stderr(self.log("agent.log")).spawn().unwrap())
+        let mut command = self.aptix(&arguments);
+        command.stderr(self.log("agent.log"));
+        surround(&mut command);
+        Running(command.spawn().unwrap())
     }
 
     /// A file for a process to write its log to, after what is in it.

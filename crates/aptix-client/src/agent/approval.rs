@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use aptix_model::batch::Batch;
 use aptix_model::digest::Sha256Digest;
+use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
@@ -15,6 +16,7 @@ use crate::apply::Hidden;
 use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::subject;
+use crate::apply::traced::Traced;
 use crate::person::prompt::say;
 use crate::person::{Answer, Person, allow_always};
 use crate::policy::Policy;
@@ -61,6 +63,7 @@ pub(super) struct Approval {
 #[derive(Clone, Copy)]
 pub(super) struct Question<'a> {
     pub(super) batch: BatchId,
+    pub(super) traced: &'a Traced,
     pub(super) policy: &'a Policy,
     pub(super) policies: &'a PolicyFiles,
     /// Cancelled when the batch was withdrawn.
@@ -155,7 +158,7 @@ impl Approval {
         if let Err(failures) = verdict {
             return Some(Decision::Refuse(failures));
         }
-        tracing::info!(name: "Batch.Agreed", Event = "Batch.Agreed", BatchId = %batch, Subject = %subject);
+        question.traced.log(Event::Agreed(subject));
         self.remember(batch, subject);
         Some(Decision::Approved(subject))
     }

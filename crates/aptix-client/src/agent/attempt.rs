@@ -2,7 +2,8 @@
 
 use std::cell::{Cell, OnceCell};
 
-use aptix_model::batch::{Batch, BlobRef, Content, Origin};
+use aptix_model::batch::{Batch, BlobRef, Content};
+use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::limits::{Limits, REPORT_DIFF_BYTES};
@@ -13,17 +14,26 @@ use tokio_util::sync::CancellationToken;
 
 use super::approval::Question;
 use super::error::AgentError;
-use super::log;
 use super::service::{Agent, Session};
+use super::warnings;
 use crate::apply::proposal::Decision;
+use crate::apply::traced::Traced;
 use crate::apply::{self, ApplyOptions, Hidden, Mode};
 use crate::connection::receipt::{self, Receipt};
 use crate::connection::{CallError, Connection};
 use crate::workspace::keep::outbox;
 use crate::workspace::roots::workspace::Workspace;
 
-/// The receipt of an applied batch, which the outbox has; or why nothing changed.
-pub(super) type Outcome = Result<Vec<u8>, Vec<Failure>>;
+/// A batch that was applied, or why nothing changed.
+pub(super) type Outcome = Result<Applied, Vec<Failure>>;
+
+/// A batch that was applied.
+pub(super) struct Applied {
+    /// Its receipt, which the outbox has.
+    pub(super) receipt: Vec<u8>,
+    /// What became of its files.
+    pub(super) report: Report,
+}
 
 /// Why a batch was neither applied nor refused. Nothing changed.
 pub(super) enum Unfinished {
@@ -37,11 +47,11 @@ pub(super) enum Unfinished {
 
 impl Unfinished {
     /// Why a batch whose token was cancelled is unfinished: it was withdrawn, unless the whole connection is dead.
-    pub(super) fn cancelled(session: &Session, batch: BatchId) -> Self {
+    pub(super) fn cancelled(session: &Session, traced: &Traced) -> Self {
         if session.alive.is_cancelled() {
             return Self::Interrupted;
         }
-        log::withdrawn(batch);
+        traced.log(Event::Withdrawn);
         Self::Withdrawn
     }
 }
@@ -56,6 +66,7 @@ impl<E: Into<AgentError>> From<E> for Unfinished {
 pub(super) async fn attempt(
     session: &Session,
     record: &BatchRecord,
+    traced: &Traced,
     withdrawn: &CancellationToken,
 ) -> Result<Outcome, Unfinished> {
     let (agent, id) = (&session.agent, record.id);
@@ -68,7 +79,7 @@ pub(super) async fn attempt(
     }
     let fetched = tokio::select! {
         fetched = fetch_blobs(&session.connection, record.batch.clone()) => fetched,
-        () = withdrawn.cancelled() => return Err(Unfinished::cancelled(session, id)),
+        () = withdrawn.cancelled() => return Err(Unfinished::cancelled(session, traced)),
     };
     let batch = match fetched {
         Ok(Ok(batch)) => batch,
@@ -79,11 +90,11 @@ pub(super) async fn attempt(
             return Err(Unfinished::Interrupted);
         }
     };
-    let (origin, token) = (record.origin.clone(), withdrawn.clone());
-    let outcome = agent.blocking(move |agent| commit(agent, id, &origin, &batch, &token)).await?;
+    let (of_batch, token) = (traced.clone(), withdrawn.clone());
+    let outcome = agent.blocking(move |agent| commit(agent, id, &of_batch, &batch, &token)).await?;
     outcome.ok_or_else(|| match agent.stop.is_cancelled() {
         true => Unfinished::Interrupted,
-        false => Unfinished::cancelled(session, id),
+        false => Unfinished::cancelled(session, traced),
     })
 }
 
@@ -142,7 +153,7 @@ fn check_size(blob: BlobRef, fetched: u64) -> Result<(), Failure> {
 fn commit(
     agent: &Agent,
     id: BatchId,
-    origin: &Origin,
+    traced: &Traced,
     batch: &Batch,
     withdrawn: &CancellationToken,
 ) -> Option<Outcome> {
@@ -160,7 +171,7 @@ fn commit(
         Ok(policy) => policy,
         Err(error) => return Some(Err(vec![error.failure()])),
     };
-    let question = Question { batch: id, policy: &policy, policies: &service.policy, withdrawn, stop };
+    let question = Question { batch: id, traced, policy: &policy, policies: &service.policy, withdrawn, stop };
     let is_void = Cell::new(false);
     let compare = |hidden: &[Hidden<'_>]| {
         approval.may_compare(question, batch, hidden).unwrap_or_else(|| {
@@ -170,7 +181,7 @@ fn commit(
     };
     let options = ApplyOptions {
         policy: &policy,
-        origin,
+        origin: &traced.trace.origin,
         diff_bytes: REPORT_DIFF_BYTES,
         mode: Mode::CommitWithReceipt { batch: id, encode: &encode, compare: &compare },
     };
@@ -187,8 +198,8 @@ fn commit(
     match applied {
         Ok(report) => {
             let kept = receipt.get().and_then(|receipt| receipt.as_ref().ok()).cloned().unwrap_or_default();
-            log::warnings(id, &report);
-            Some(Ok(amended(local, id, kept, encoded(&report))))
+            warnings::log(id, &report);
+            Some(Ok(Applied { receipt: amended(local, id, kept, encoded(&report)), report }))
         }
         Err(_) if is_void.get() => None,
         Err(refusal) => Some(Err(refusal.failures)),

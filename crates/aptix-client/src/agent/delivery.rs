@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aptix_model::digest::Sha256Digest;
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::Trace;
 use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
 use aptix_model::report::{FileStatus, Report};
@@ -11,9 +13,10 @@ use aptix_model::report::{FileStatus, Report};
 use super::error::AgentError;
 use super::report;
 use super::service::Session;
-use crate::connection::CallError;
+use crate::apply::traced::Traced;
 use crate::connection::backoff::Backoff;
 use crate::connection::receipt::{self, Receipt};
+use crate::connection::{CallError, Reported};
 use crate::workspace::keep::outbox::{self, Owed, Pending};
 use crate::workspace::keep::reported;
 
@@ -72,12 +75,17 @@ async fn deliver_now(session: &Session, pending: Pending) -> Result<(), AgentErr
 
 /// Sends a receipt, and acknowledges it once the server has it. The workspace of one that is lost is not known.
 async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<(), AgentError> {
+    let traced = Traced::begin(session.trace(receipt.batch));
     let (batch, outcome) = (receipt.batch, receipt.report.outcome);
     let mut backoff = DELIVERY;
     for _ in 0..ATTEMPTS {
-        let Err(error) = report(session, receipt).await? else {
-            tracing::info!(name: "Batch.Reported", Event = "Batch.Reported", BatchId = %batch, Outcome = ?outcome);
-            return acknowledge(session, receipt).await;
+        let error = match report(session, receipt).await? {
+            Ok(Reported { origin, request_id }) => {
+                let trace = Trace { origin, request: Some(request_id), ..traced.trace };
+                Traced { trace, ..traced }.log(Event::Reported(outcome.into(), None));
+                return acknowledge(session, receipt).await;
+            }
+            Err(error) => error,
         };
         match error.reason() {
             Some(Reason::NotFound) if is_lost => return Ok(()),
@@ -124,7 +132,7 @@ async fn read(session: &Session, pending: Pending) -> Result<Option<Receipt>, Ag
 }
 
 /// Uploads the new contents that the server lacks, then reports.
-async fn report(session: &Session, receipt: &Receipt) -> Result<Result<(), CallError>, AgentError> {
+async fn report(session: &Session, receipt: &Receipt) -> Result<Result<Reported, CallError>, AgentError> {
     let (batch, connection, lease) = (receipt.batch, &session.connection, &session.lease);
     let missing = match connection.find_missing(&new_contents(&receipt.report)).await {
         Ok(missing) => missing,

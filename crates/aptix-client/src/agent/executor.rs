@@ -4,19 +4,23 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aptix_model::batch::Origin;
+use aptix_model::batch::Batch;
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
-use super::attempt::{Outcome, Unfinished, attempt};
+use super::attempt::{Applied, Outcome, Unfinished, attempt};
 use super::error::AgentError;
 use super::inbox::Work;
 use super::quota::Begun;
 use super::service::Session;
-use super::{delivery, log, report};
+use super::{delivery, report};
+use crate::apply::traced::Traced;
 use crate::connection::backoff::Backoff;
 use crate::connection::receipt;
 use crate::policy::REFUSED_PER_MINUTE;
@@ -30,6 +34,14 @@ const PASSING: Backoff = Backoff::new(Duration::from_millis(200), Duration::from
 /// Applies or refuses a batch, and reports. A batch that already has a receipt is reported and not applied again; so is one
 /// whose report the server acknowledged, which only a server that was set back requests again.
 pub(super) async fn handle(session: &Session, work: Work) -> Result<(), Unfinished> {
+    let traced = Traced::begin(match &work.content {
+        Ok(record) => Trace::of(Via::Agent, record),
+        Err(_) => session.trace(work.batch),
+    });
+    carry_out(session, work, &traced).instrument(traced.trace.span()).await
+}
+
+async fn carry_out(session: &Session, work: Work, traced: &Traced) -> Result<(), Unfinished> {
     let batch = work.batch;
     let busy = "the batch waits until the outbox can be read";
     if in_outbox(session, batch, busy, move |local| outbox::is_done(local, batch)).await? {
@@ -38,29 +50,29 @@ pub(super) async fn handle(session: &Session, work: Work) -> Result<(), Unfinish
     if let Some(pending) = in_outbox(session, batch, busy, move |local| outbox::find(local, batch)).await? {
         return Ok(delivery::deliver(session, pending).await?);
     }
-    let begun = begin(session, batch, &work.withdrawn).await?;
+    let begun = begin(session, traced, &work.withdrawn).await?;
     let record = match work.content {
         Ok(record) => record,
-        Err(failures) => return refuse(session, batch, &Origin::default(), failures, begun).await,
+        Err(failures) => return refuse(session, (batch, None), traced, failures, begun).await,
     };
-    log::received(&record);
-    match decide(session, &record, &work.withdrawn).await? {
-        Ok(receipt) => {
+    traced.log(Event::Received(&record.batch));
+    match decide(session, &record, traced, &work.withdrawn).await? {
+        Ok(Applied { receipt, report }) => {
             drop(begun);
-            log::applied(&record);
+            traced.ended(Some(&record.batch), Ok(&report));
             Ok(delivery::deliver(session, Pending { batch, owed: Owed::Receipt(receipt) }).await?)
         }
         Err(failures) => {
             if let Some(failure) = failures.iter().find(|failure| failure.reason == Reason::NeedsOperator) {
                 return Err(AgentError::NeedsOperator(Box::new(failure.clone())).into());
             }
-            refuse(session, batch, &record.origin, failures, begun).await
+            refuse(session, (batch, Some(&record.batch)), traced, failures, begun).await
         }
     }
 }
 
 /// Waits until a batch may be refused without exceeding the limit of refusals a minute.
-async fn begin(session: &Session, batch: BatchId, withdrawn: &CancellationToken) -> Result<Begun, Unfinished> {
+async fn begin(session: &Session, traced: &Traced, withdrawn: &CancellationToken) -> Result<Begun, Unfinished> {
     let agent = &session.agent;
     let most: NonZeroU32 = agent
         .blocking(|agent| {
@@ -72,16 +84,21 @@ async fn begin(session: &Session, batch: BatchId, withdrawn: &CancellationToken)
     tokio::select! {
         biased;
         begun = agent.quota.begin(most) => Ok(begun),
-        () = withdrawn.cancelled() => Err(Unfinished::cancelled(session, batch)),
+        () = withdrawn.cancelled() => Err(Unfinished::cancelled(session, traced)),
         () = agent.stop.cancelled() => Err(Unfinished::Interrupted),
     }
 }
 
 /// Attempts a batch, again as long as it fails for a reason that will pass.
-async fn decide(session: &Session, record: &BatchRecord, withdrawn: &CancellationToken) -> Result<Outcome, Unfinished> {
+async fn decide(
+    session: &Session,
+    record: &BatchRecord,
+    traced: &Traced,
+    withdrawn: &CancellationToken,
+) -> Result<Outcome, Unfinished> {
     let mut backoff = PASSING;
     loop {
-        let outcome = attempt(session, record, withdrawn).await?;
+        let outcome = attempt(session, record, traced, withdrawn).await?;
         let failures = outcome.as_ref().err();
         let Some(failure) = failures.and_then(|failures| failures.iter().find(|failure| will_pass(failure))) else {
             return Ok(outcome);
@@ -89,7 +106,7 @@ async fn decide(session: &Session, record: &BatchRecord, withdrawn: &Cancellatio
         tracing::warn!(BatchId = %record.id, %failure, "the batch is tried again");
         tokio::select! {
             () = tokio::time::sleep(backoff.wait()) => {}
-            () = withdrawn.cancelled() => return Err(Unfinished::cancelled(session, record.id)),
+            () = withdrawn.cancelled() => return Err(Unfinished::cancelled(session, traced)),
             () = session.agent.stop.cancelled() => return Err(Unfinished::Interrupted),
         }
     }
@@ -106,8 +123,8 @@ fn will_pass(failure: &Failure) -> bool {
 /// Keeps the report of a batch that changed nothing, then delivers it. A batch whose report cannot be kept has to come again.
 async fn refuse(
     session: &Session,
-    batch: BatchId,
-    origin: &Origin,
+    (batch, content): (BatchId, Option<&Batch>),
+    traced: &Traced,
     mut failures: Vec<Failure>,
     begun: Begun,
 ) -> Result<(), Unfinished> {
@@ -119,7 +136,7 @@ async fn refuse(
                 agent open more files";
     let kept = Arc::clone(&receipt);
     in_outbox(session, batch, busy, move |local| outbox::put(local, batch, &kept)).await?;
-    log::refused(batch, origin, &failures);
+    traced.ended(content, Err(&failures));
     Ok(delivery::deliver(session, Pending { batch, owed: Owed::Receipt(receipt.to_vec()) }).await?)
 }
 

@@ -8,12 +8,12 @@ mod delivery;
 mod error;
 mod executor;
 mod inbox;
-mod log;
 mod queue;
 mod quota;
 mod report;
 mod service;
 mod session;
+mod warnings;
 
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Once, OnceLock};
 
+use aptix_model::events::trace::{Trace, Via};
 use aptix_model::id::{AgentId, BatchId, HistoryId, WorkspaceId};
 use aptix_model::presence::{ApprovalMode, Presence};
 use aptix_model::report::Report;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use super::approval::{Approval, Approve, Attended};
 use super::error::AgentError;
@@ -52,8 +54,8 @@ impl Agent {
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Result<T, AgentError> {
-        let agent = Arc::clone(self);
-        Ok(tokio::task::spawn_blocking(move || work(&agent)).await?)
+        let (agent, span) = (Arc::clone(self), Span::current());
+        Ok(tokio::task::spawn_blocking(move || span.in_scope(|| work(&agent))).await?)
     }
 
     /// What the server is told of this agent.
@@ -115,6 +117,12 @@ pub(super) struct Session {
 }
 
 impl Session {
+    /// What log events say of a batch of which nothing else is known.
+    pub(super) fn trace(&self, batch: BatchId) -> Trace {
+        let workspace = Some(self.agent.service.workspace.to_string());
+        Trace { workspace, batch: Some(batch), ..Trace::new(Via::Agent) }
+    }
+
     /// The receipt of a batch of the workspace that is served.
     pub(super) fn receipt(&self, batch: BatchId, report: Report) -> Receipt {
         Receipt { workspace: self.agent.service.workspace.clone(), batch, report }

@@ -15,6 +15,8 @@ pub mod proposal;
 mod refusal;
 mod reported;
 pub(crate) mod subject;
+#[cfg(any(feature = "agent", feature = "mcp"))]
+pub(crate) mod traced;
 mod withheld;
 
 use aptix_engine::correct::correct;
@@ -24,7 +26,7 @@ use aptix_engine::planning::observed::Observed;
 use aptix_engine::planning::settings::Settings;
 use aptix_engine::valid::ValidBatch;
 use aptix_engine::validate;
-use aptix_model::batch::{Batch, FileEdit, Origin};
+use aptix_model::batch::Batch;
 use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::{Failure, NextAction};
 use aptix_model::limits::NEXT_ACTION_BYTES;
@@ -49,43 +51,6 @@ use crate::workspace::roots::workspace::Workspace;
 /// # Errors
 /// Everything that keeps the batch from being applied.
 pub fn apply(
-    workspace: &Workspace,
-    batch: &Batch,
-    options: ApplyOptions<'_>,
-    confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
-) -> Result<Report, Refusal> {
-    let outcome = attempt(workspace, batch, options, confirm);
-    if !matches!(options.mode, Mode::DryRun) {
-        log_created(batch, options.origin, &outcome);
-    }
-    outcome
-}
-
-/// Plans a batch for the files as they are, in a session without clipboards, and shows the plan to `see`. Nothing is
-/// written.
-///
-/// # Errors
-/// Everything that keeps the batch from being planned.
-pub fn look<R>(
-    workspace: &Workspace,
-    batch: &Batch,
-    policy: &Policy,
-    see: impl FnOnce(&BatchPlan<'_>) -> R,
-) -> Result<R, Refusal> {
-    let settled = names::settle(workspace, batch)?;
-    let mut valid = validate::validate(settled.as_ref(), &policy.limits)?;
-    let files = Files::find(workspace, &valid, policy)?;
-    let hidden = files.hidden(&valid);
-    if !hidden.is_empty() {
-        return Err(withheld::not_compared(&hidden, policy.caller).into());
-    }
-    files.blind(&mut valid);
-    let (observed, quotable) = files.observed();
-    let planned = plan::plan_quoting(&valid, &observed, &quotable, &settings(policy, &Clipboards::new()));
-    Ok(see(&planned.map_err(|failures| not_planned(failures, workspace, policy, &valid, &files))?))
-}
-
-fn attempt(
     workspace: &Workspace,
     batch: &Batch,
     options: ApplyOptions<'_>,
@@ -121,6 +86,30 @@ fn attempt(
         true => withheld::not_applied(&refusal.failures, &hidden, policy.caller).into(),
         false => withheld::without_content(refusal.failures, &files.found).into(),
     })
+}
+
+/// Plans a batch for the files as they are, in a session without clipboards, and shows the plan to `see`. Nothing is
+/// written.
+///
+/// # Errors
+/// Everything that keeps the batch from being planned.
+pub fn look<R>(
+    workspace: &Workspace,
+    batch: &Batch,
+    policy: &Policy,
+    see: impl FnOnce(&BatchPlan<'_>) -> R,
+) -> Result<R, Refusal> {
+    let settled = names::settle(workspace, batch)?;
+    let mut valid = validate::validate(settled.as_ref(), &policy.limits)?;
+    let files = Files::find(workspace, &valid, policy)?;
+    let hidden = files.hidden(&valid);
+    if !hidden.is_empty() {
+        return Err(withheld::not_compared(&hidden, policy.caller).into());
+    }
+    files.blind(&mut valid);
+    let (observed, quotable) = files.observed();
+    let planned = plan::plan_quoting(&valid, &observed, &quotable, &settings(policy, &Clipboards::new()));
+    Ok(see(&planned.map_err(|failures| not_planned(failures, workspace, policy, &valid, &files))?))
 }
 
 /// The withheld files that the batch is compared with, because a person agreed to it.
@@ -182,30 +171,5 @@ const fn settings<'c>(policy: &Policy, clipboards: &'c Clipboards) -> Settings<'
         refuses_several: matches!(policy.once_with_several, Several::Refuse),
         suspicion: policy.suspect_content,
         clipboards,
-    }
-}
-
-/// Logs every created file, done or refused (TUL-004 6.2).
-fn log_created(batch: &Batch, origin: &Origin, outcome: &Result<Report, Refusal>) {
-    for (index, file) in batch.files.iter().enumerate() {
-        let FileEdit::CreateFile(create) = &file.edit else { continue };
-        let done = outcome.as_ref().ok().and_then(|report| report.files.get(index)?.written);
-        let refused = outcome.as_ref().err().and_then(|refusal| {
-            let mut failures = refusal.failures.iter();
-            failures.clone().find(|failure| failure.file_index == Some(index)).or_else(|| failures.next())
-        });
-        tracing::info!(
-            name: "Tool.CreateFile.Executed",
-            Event = "Tool.CreateFile.Executed",
-            SessionId = origin.session_id,
-            ConversationId = origin.conversation_id,
-            TurnId = origin.turn_id,
-            Path = ?file.target.as_str(),
-            Overwrite = create.overwrite,
-            Success = outcome.is_ok(),
-            ErrorCode = refused.map(|failure| failure.reason.code()),
-            SizeBytes = done.map(|written| written.size_bytes),
-            Hash = done.map(|written| tracing::field::display(written.sha256)),
-        );
     }
 }

@@ -12,7 +12,7 @@ use crate::policy::Policy;
 pub struct ApplyOptions<'a> {
     /// What the person lets batches do.
     pub policy: &'a Policy,
-    /// Whose turn it came from; for the log.
+    /// Whose turn it came from: its clipboards are those of that session.
     pub origin: &'a Origin,
     /// Bytes of diff that the report may carry.
     pub diff_bytes: usize,

@@ -6,6 +6,7 @@ use aptix_engine::planning::observed::Observed;
 use aptix_engine::planning::settings::Settings;
 use aptix_engine::validate;
 use aptix_model::batch::{Batch, FileEdit, FilePatch};
+use aptix_model::events::cause::causes;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use aptix_model::report::{FileReport, FileStatus, Warning, Withheld};
@@ -14,9 +15,6 @@ use super::find::{Found, Role};
 use super::refusal::add_verbatim_hints;
 use crate::policy::caller::Caller;
 use crate::policy::egress;
-
-/// Failures that are logged where the author does not get them.
-const LOGGED: usize = 20;
 
 /// A withheld file that an edit would be compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,8 +34,11 @@ pub(super) fn not_compared(hidden: &[Hidden<'_>], caller: Caller) -> Vec<Failure
 
 /// The same answer, whatever failed while the edits were compared; that is logged alone.
 pub(super) fn not_applied(failures: &[Failure], hidden: &[Hidden<'_>], caller: Caller) -> Vec<Failure> {
-    let found: Vec<_> = failures.iter().take(LOGGED).map(ToString::to_string).collect();
-    tracing::info!(Failures = ?found, "edits of files that are withheld from their author were not applied; the author does not learn why");
+    tracing::info!(
+        Count = failures.len(),
+        Causes = causes(failures),
+        "edits of files that are withheld from their author were not applied; the author does not learn why"
+    );
     not_compared(hidden, caller)
 }
 

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use aptix_engine::planning::settings::Suspicion;
-use aptix_model::batch::{Batch, Origin};
+use aptix_model::batch::Batch;
 use aptix_model::documents::terms::in_terms_of;
-use aptix_model::id::{BatchId, SessionId};
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::{Trace, Via};
+use aptix_model::id::BatchId;
 use aptix_model::report::Report;
 
+use crate::apply::traced::Traced;
 use crate::apply::{ApplyOptions, Refusal, apply};
 use crate::workspace::roots::root::RootSpec;
 
 use super::document::DocumentArgs;
 use super::exit::{Exit, Refused};
 use super::home_dirs::HomeDirs;
+use super::origin::OriginArgs;
 use super::progress::{self, Doing};
 use super::writing::{Writing, WritingArgs};
 
@@ -24,9 +28,8 @@ pub(super) struct Args {
     pub(super) roots: Vec<RootSpec>,
     #[command(flatten)]
     document: DocumentArgs,
-    /// The session that the document comes from
-    #[arg(long, value_name = "ID")]
-    session: Option<SessionId>,
+    #[command(flatten)]
+    origin: OriginArgs,
     #[command(flatten)]
     pub(super) writing: WritingArgs,
     /// Write new text as it is, even if it looks like an edit instead of the content of a file (SUSPECT_CONTENT)
@@ -35,13 +38,23 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, homes: &HomeDirs, id: BatchId) -> anyhow::Result<Exit> {
-    let mut batch = Batch::default();
+    let mut batch = None;
     let mut writing = Writing::new(args.writing, &args.roots, homes, id)?;
-    let outcome = attempt(args, &mut writing, &mut batch);
-    Ok(writing.end(&batch, outcome.as_ref(), "applied"))
+    let (origin, is_dry_run) = (args.origin.origin(), args.writing.dry_run);
+    let traced = Traced::begin(Trace { origin, batch: Some(id), is_dry_run, ..Trace::new(Via::Apply) });
+    let _work = traced.trace.span().entered();
+    let outcome = attempt(args, &mut writing, &mut batch, &traced);
+    traced.ended(batch.as_ref(), outcome.as_ref().map_err(|refused| refused.refusal.failures.as_slice()));
+    Ok(writing.end(&batch.unwrap_or_default(), outcome.as_ref(), "applied"))
 }
 
-fn attempt(args: &Args, writing: &mut Writing<'_>, batch: &mut Batch) -> Result<Report, Refused> {
+/// Applies the document; `understood` gets its batch as soon as that is known.
+fn attempt(
+    args: &Args,
+    writing: &mut Writing<'_>,
+    understood: &mut Option<Batch>,
+    traced: &Traced,
+) -> Result<Report, Refused> {
     let (workspace, mut policy) = writing.open()?;
     if args.verbatim {
         Arc::make_mut(&mut policy).suspect_content = Suspicion::Off;
@@ -51,10 +64,10 @@ fn attempt(args: &Args, writing: &mut Writing<'_>, batch: &mut Batch) -> Result<
     policy.may_write()?;
     let document = args.document.read()?;
     writing.warnings.extend(document.warnings);
-    *batch = document.batch;
+    let batch = &*understood.insert(document.batch);
+    traced.log(Event::Received(batch));
     progress::begin(Doing::Planning(batch.files.len()));
-    let session_id = args.session.as_ref().map(|session| session.as_str().to_owned());
-    let origin = &Origin { session_id, ..Origin::default() };
+    let origin = &traced.trace.origin;
     let options = ApplyOptions { origin, ..ApplyOptions::new(&policy, writing.mode) };
     let applied = apply(&workspace, batch, options, &mut |proposal| writing.decide(proposal, &policy));
     Ok(applied.map_err(|refusal| Refusal { failures: in_terms_of(document.dialect, batch, refusal.failures) })?)

@@ -13,6 +13,7 @@ mod id_prefix;
 mod log;
 mod logging;
 mod mcp;
+mod origin;
 mod output;
 mod progress;
 mod read;

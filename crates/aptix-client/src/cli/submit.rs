@@ -11,6 +11,7 @@ use crate::connection::{CallError, Connection};
 
 use super::document::DocumentArgs;
 use super::exit::{Exit, Refused};
+use super::origin::OriginArgs;
 use super::output::{self, Form};
 use super::progress::{self, Doing};
 use super::server::{self, ServerArgs};
@@ -21,6 +22,8 @@ pub(super) struct Args {
     server: ServerArgs,
     #[command(flatten)]
     document: DocumentArgs,
+    #[command(flatten)]
+    origin: OriginArgs,
     /// Wait until the batch has ended
     #[arg(long)]
     wait: bool,
@@ -32,14 +35,14 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyhow::Result<Exit> {
     let form = args.form;
     let request = request?;
-    let document = args.document;
+    let (document, origin) = (args.document, args.origin.origin());
     let document = match tokio::task::spawn_blocking(move || document.read()).await? {
         Ok(document) => document,
         Err(refusal) => return Ok(output::show_refused(form, &Refused::from(refusal))),
     };
     let sent = OnceCell::new();
     server::run_sending(form, &sent, async {
-        let stored = match submit(&args.server, &request, document.batch.clone()).await {
+        let stored = match submit(&args.server, &request, document.batch.clone(), origin).await {
             Ok(stored) => stored,
             Err(error) => return Ok(server::show_refused(form, &document.batch, error)),
         };
@@ -66,14 +69,19 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
 }
 
 /// Sends a batch until the server has answered: the request id sees to it that it is stored once.
-async fn submit(server: &ServerArgs, request: &RequestId, batch: Batch) -> Result<BatchRecord, CallError> {
+async fn submit(
+    server: &ServerArgs,
+    request: &RequestId,
+    batch: Batch,
+    origin: Origin,
+) -> Result<BatchRecord, CallError> {
     let first = server.connect().await?;
     let batch = with_blobs(&first, batch).await?;
-    match first.submit(request, batch.clone(), Origin::default()).await {
+    match first.submit(request, batch.clone(), origin.clone()).await {
         Err(CallError::Unreachable { .. }) => {}
         outcome => return outcome,
     }
-    let again = || async { server.connect().await?.submit(request, batch.clone(), Origin::default()).await };
+    let again = || async { server.connect().await?.submit(request, batch.clone(), origin.clone()).await };
     server::retry(again).await.inspect_err(|_| {
         output::say(&format!("whether the batch was stored is not known; its request id is {request}"));
     })

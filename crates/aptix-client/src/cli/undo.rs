@@ -3,9 +3,12 @@
 use std::sync::OnceLock;
 
 use aptix_model::batch::Batch;
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Visible;
 use aptix_model::id::BatchId;
 
+use crate::apply::traced::Traced;
 use crate::apply::{ApplyOptions, Mode};
 use crate::undo::{self, Undone};
 use crate::workspace::keep::history::find::Wanted;
@@ -44,13 +47,21 @@ pub(super) fn acknowledge(workspace: &Workspace) {
 /// Undoes a batch; `answered` gets the workspace once the answer is printed.
 pub(super) fn run(args: &Args, homes: &HomeDirs, id: BatchId, answered: &OnceLock<Workspace>) -> anyhow::Result<Exit> {
     let mut writing = Writing::new(args.writing, &args.roots, homes, id)?;
+    let is_dry_run = args.writing.dry_run;
+    let mut traced = Traced::begin(Trace { batch: Some(id), is_dry_run, ..Trace::new(Via::Undo) });
+    let _work = traced.trace.span().entered();
     let (workspace, undone) = match attempt(args, &mut writing) {
         Ok(done) => done,
-        Err(refused) => return Ok(writing.end(&Batch::default(), Err(&refused), "undone")),
+        Err(refused) => {
+            traced.log(Event::Refused(None, &refused.refusal.failures));
+            return Ok(writing.end(&Batch::default(), Err(&refused), "undone"));
+        }
     };
     if let Some(batch) = undone.name {
         writing.mode = Mode::CommitNamed { batch };
+        traced.trace.batch = Some(batch);
     }
+    traced.log(if is_dry_run { Event::Checked(&undone.batch) } else { Event::Undone(&undone.batch, &undone.reverts) });
     let exit = writing.end(&undone.batch, Ok(&undone.report), "undone");
     if !args.writing.dry_run {
         // There is one undo in a process.

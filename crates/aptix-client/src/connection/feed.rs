@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aptix_model::batch::Origin;
 use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
 use aptix_model::id::{AgentId, BatchId, Revision};
@@ -85,6 +86,15 @@ pub struct FeedEvent {
     pub change: Change,
 }
 
+/// A report that the server has, and whose batch it is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reported {
+    /// Whose turn the batch came from.
+    pub origin: Origin,
+    /// What it was submitted under; empty if the server does not say so.
+    pub request_id: String,
+}
+
 /// What happened to a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
@@ -156,7 +166,7 @@ impl Connection {
     ///
     /// # Errors
     /// NOT_FOUND, LEASE_LOST, BLOB_MISSING, RESULT_FINAL, INVALID_REQUEST; or the server is lost.
-    pub async fn report(&self, lease: &Lease, batch: BatchId, report: Report) -> Result<(), CallError> {
+    pub async fn report(&self, lease: &Lease, batch: BatchId, report: Report) -> Result<Reported, CallError> {
         let shorter =
             (!report.diff.is_empty()).then(|| Report { diff: String::new(), diff_omitted: true, ..report.clone() });
         match (self.report_once(lease, batch, report).await, shorter) {
@@ -167,7 +177,7 @@ impl Connection {
         }
     }
 
-    async fn report_once(&self, lease: &Lease, batch: BatchId, report: Report) -> Result<(), CallError> {
+    async fn report_once(&self, lease: &Lease, batch: BatchId, report: Report) -> Result<Reported, CallError> {
         let message = v1::ReportBatchRequest {
             workspace_id: self.workspace.to_string(),
             batch_id: batch.to_string(),
@@ -175,7 +185,9 @@ impl Connection {
             report: Some(report.into()),
             lease_secret: lease.secret.0.clone(),
         };
-        self.answer(self.agents().report_batch(timed(message, ANSWER))).await.map(drop)
+        let response = self.answer(self.agents().report_batch(timed(message, ANSWER))).await?;
+        let v1::Batch { origin, request_id, .. } = response.batch.unwrap_or_default();
+        Ok(Reported { origin: origin.map(Into::into).unwrap_or_default(), request_id })
     }
 }
 

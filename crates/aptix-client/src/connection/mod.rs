@@ -13,7 +13,7 @@ mod server_url;
 
 pub use self::batches::{ChangeView, Page, StateFeed};
 pub use self::call_error::CallError;
-pub use self::feed::{Change, Feed, FeedEvent, Lease, LeaseSecret, Position};
+pub use self::feed::{Change, Feed, FeedEvent, Lease, LeaseSecret, Position, Reported};
 pub use self::files::CloudText;
 pub use self::link::Connection;
 pub use self::server_url::ServerUrl;

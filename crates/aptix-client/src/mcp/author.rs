@@ -7,16 +7,20 @@ use aptix_engine::hunk::Member;
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::Dialect;
 use aptix_model::documents::terms::in_terms_of;
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, Uuid};
 use aptix_model::id_block;
 use aptix_model::record::UnixMillis;
 use aptix_model::report::Report;
+use aptix_model::tools::tool::Effect;
 
 use super::answer::{DIFF_BYTES, Tried};
 use super::hunks::Hunks;
 use super::until::Until;
 use crate::apply::proposal::{Decision, Proposal};
+use crate::apply::traced::Traced;
 use crate::apply::{ApplyOptions, Mode, Refusal, apply};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
@@ -69,26 +73,45 @@ impl Author {
         refusal
     }
 
+    /// A call that came now, under the id that the client gave it. One that writes files has the id of its batch.
+    pub(super) fn called(&self, tool: &str, effect: Option<Effect>, request: String) -> Traced {
+        Traced::begin(Trace {
+            batch: (effect == Some(Effect::Writes)).then(mint),
+            request: Some(request),
+            tool: Some(tool.to_owned()),
+            ..self.trace()
+        })
+    }
+
+    /// What every log event of the connection says.
+    pub(super) fn trace(&self) -> Trace {
+        let origin = Origin { session_id: Some(self.name.clone()), ..Origin::default() };
+        Trace { origin, ..Trace::new(Via::Mcp) }
+    }
+
     pub(super) fn member(&self) -> Member<'_> {
         Member { name: &self.name, may_write: true }
     }
 
-    /// Applies a batch under an id, unless `check` refuses the proposal.
+    /// Applies the batch of a call, unless `check` refuses the proposal. The caller logs the outcome.
     pub(super) fn apply(
         &self,
-        id: BatchId,
+        call: &Traced,
         dialect: Option<Dialect>,
         batch: &Batch,
         until: &Until,
         check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
     ) -> Tried {
-        let outcome = self.attempt(id, batch, until, check);
+        call.log(Event::Received(batch));
+        let id = call.trace.batch.unwrap_or_else(mint);
+        let outcome = self.attempt(call, id, batch, until, check);
         let outcome = outcome.map_err(|refusal| self.for_model(in_words(refusal, dialect, batch)));
         Tried { batch: id, ids: id_block::of(id, batch), outcome }
     }
 
     fn attempt(
         &self,
+        call: &Traced,
         id: BatchId,
         batch: &Batch,
         until: &Until,
@@ -97,7 +120,7 @@ impl Author {
         let policy = self.policy()?;
         let options = ApplyOptions {
             policy: &policy,
-            origin: &Origin { session_id: Some(self.name.clone()), ..Origin::default() },
+            origin: &call.trace.origin,
             diff_bytes: DIFF_BYTES,
             mode: Mode::CommitNamed { batch: id },
         };

@@ -4,12 +4,12 @@ use aptix_model::failure::Failure;
 use aptix_model::id::Uuid;
 use aptix_model::record::UnixMillis;
 use aptix_model::tools::look::Search;
-use aptix_model::tools::tool::{Call, Effect, Form, Tool};
+use aptix_model::tools::tool::{Call, Effect, Tool};
 use serde::Serialize;
 
-use super::answer::{ToolAnswer, of_document, refused, serialized};
-use super::author::{Author, mint};
-use super::hunks::CallNumber;
+use super::answer::{ToolAnswer, of_document, serialized};
+use super::author::Author;
+use super::called::Called;
 use super::search::Show;
 use super::until::Until;
 use super::{prepared, read, search};
@@ -18,11 +18,12 @@ use crate::policy::Policy;
 /// Longest arguments that are parsed before the call's turn, in bytes.
 const TURN_BYTES: usize = 4 << 10;
 
-/// Carries out the call of this number; it writes nothing once the caller no longer waits for it.
-pub(super) fn call(author: &Author, number: CallNumber, tool: &Tool, arguments: &str, until: &Until) -> ToolAnswer {
+/// Carries out a call; it writes nothing once the caller no longer waits for it.
+pub(super) fn call(author: &Author, called: &Called, arguments: &str, until: &Until) -> ToolAnswer {
+    let tool = called.tool;
     let mut answer = match tool.parse(arguments) {
-        Ok(call) => carry_out(author, number, tool.form, call, until),
-        Err(failures) => refused(tool.form, &failures),
+        Ok(call) => carry_out(author, called, call, until),
+        Err(failures) => called.refused(&failures),
     };
     if tool.effect == Effect::Writes {
         match author.workspace.unnamed_displaced_writes() {
@@ -33,38 +34,46 @@ pub(super) fn call(author: &Author, number: CallNumber, tool: &Tool, arguments: 
     answer
 }
 
-fn carry_out(author: &Author, number: CallNumber, form: Form, call: Call, until: &Until) -> ToolAnswer {
+fn carry_out(author: &Author, called: &Called, call: Call, until: &Until) -> ToolAnswer {
     match call {
         Call::Document(document) => {
-            let tried = author.apply(mint(), Some(document.dialect), &document.batch, until, &mut |_| Ok(()));
-            of_document(form, &document.batch, &document.warnings, &tried)
+            let tried = author.apply(&called.traced, Some(document.dialect), &document.batch, until, &mut |_| Ok(()));
+            called.ended(&document.batch, &tried);
+            of_document(called.tool.form, &document.batch, &document.warnings, &tried)
         }
-        Call::Prepare { patch, existing } => prepared::prepare(author, number, patch, existing),
-        Call::Apply { hunk } => prepared::apply(author, number, hunk, until),
-        Call::Overwrite { patch } => prepared::overwrite(author, patch, until),
+        Call::Prepare { patch, existing } => prepared::prepare(author, called, patch, existing),
+        Call::Apply { hunk } => prepared::apply(author, called, hunk, until),
+        Call::Overwrite { patch } => prepared::overwrite(author, called, patch, until),
         Call::Read(call) => look(
             author,
+            called,
             |policy| read::read(&author.workspace, policy, &call),
             |lines| vec![lines.head(), lines.text.clone()],
         ),
-        Call::FindFiles(call) => find(author, &call, Show::Files, until),
-        Call::FindLines(call) => find(author, &call, Show::Lines, until),
+        Call::FindFiles(call) => find(author, called, &call, Show::Files, until),
+        Call::FindLines(call) => find(author, called, &call, Show::Lines, until),
     }
 }
 
-fn find(author: &Author, call: &Search, show: Show, until: &Until) -> ToolAnswer {
-    look(author, |policy| search::search(&author.workspace, policy, call, show, until), |found| vec![found.text()])
+fn find(author: &Author, called: &Called, call: &Search, show: Show, until: &Until) -> ToolAnswer {
+    look(
+        author,
+        called,
+        |policy| search::search(&author.workspace, policy, call, show, until),
+        |found| vec![found.text()],
+    )
 }
 
 /// The answer of a tool that only looks; `text` puts what it found into words.
 fn look<T: Serialize>(
     author: &Author,
+    called: &Called,
     look: impl FnOnce(&Policy) -> Result<T, Failure>,
     text: impl FnOnce(&T) -> Vec<String>,
 ) -> ToolAnswer {
     match author.policy().and_then(|policy| look(&policy)) {
         Ok(found) => ToolAnswer { text: text(&found), ..serialized(&found, false) },
-        Err(failure) => refused(Form::Plain, &author.for_model(failure).failures),
+        Err(failure) => called.refused(&author.for_model(failure).failures),
     }
 }
 

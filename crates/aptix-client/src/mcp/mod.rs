@@ -4,6 +4,7 @@
 
 mod answer;
 mod author;
+mod called;
 mod calls;
 mod hunks;
 mod line;

@@ -2,6 +2,7 @@
 
 use aptix_engine::preview::preview;
 use aptix_model::batch::{Batch, FileEdit, FilePatch};
+use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::FilePatchId;
 use aptix_model::id_block;
@@ -12,32 +13,40 @@ use aptix_model::tools::tool::Form;
 
 use super::answer::{DIFF_BYTES, ToolAnswer, of_applied, of_batch, of_plan, refused};
 use super::author::{Author, in_words, mint};
+use super::called::Called;
 use super::hunks::{CallNumber, Pinned, Plan};
 use super::until::Until;
 use crate::apply::{Refusal, look as plan_only};
 
 /// Replaces a whole file, without a prepared edit.
-pub(super) fn overwrite(author: &Author, patch: FilePatch, until: &Until) -> ToolAnswer {
+pub(super) fn overwrite(author: &Author, called: &Called, patch: FilePatch, until: &Until) -> ToolAnswer {
     let batch = Batch { files: vec![patch], ..Batch::default() };
-    of_batch(&batch, &author.apply(mint(), None, &batch, until, &mut |_| Ok(())))
+    let tried = author.apply(&called.traced, None, &batch, until, &mut |_| Ok(()));
+    called.ended(&batch, &tried);
+    of_batch(&batch, &tried)
 }
 
 /// Plans an edit and keeps the plan.
-pub(super) fn prepare(
-    author: &Author,
-    number: CallNumber,
-    patch: FilePatch,
-    existing: Option<FilePatchId>,
-) -> ToolAnswer {
+pub(super) fn prepare(author: &Author, called: &Called, patch: FilePatch, existing: Option<FilePatchId>) -> ToolAnswer {
     let batch = Batch { files: vec![patch], ..Batch::default() };
-    plan(author, number, batch, existing)
-        .unwrap_or_else(|refusal| refused(Form::Plain, &author.for_model(refusal).failures))
+    called.traced.log(Event::Received(&batch));
+    match plan(author, called.number, &batch, existing) {
+        Ok(answer) => {
+            called.traced.log(Event::Prepared(&batch));
+            answer
+        }
+        Err(refusal) => {
+            let refusal = author.for_model(refusal);
+            called.traced.log(Event::Refused(Some(&batch), &refusal.failures));
+            refused(Form::Plain, &refusal.failures)
+        }
+    }
 }
 
 fn plan(
     author: &Author,
     number: CallNumber,
-    batch: Batch,
+    batch: &Batch,
     existing: Option<FilePatchId>,
 ) -> Result<ToolAnswer, Refusal> {
     let Some(FileEdit::AnchorEdit(edit)) = batch.files.first().map(|file| &file.edit) else {
@@ -47,9 +56,9 @@ fn plan(
     policy.may_write()?;
     let now = author.now();
     // The id that the file patch has in the batch that will apply it.
-    let id = id_block::of(mint(), &batch).first().map(|ids| ids.file).ok_or_else(nothing_planned)?;
+    let id = id_block::of(mint(), batch).first().map(|ids| ids.file).ok_or_else(nothing_planned)?;
     let slot = author.hunks().place(existing, author.member(), edit.place.kind(), id, now)?;
-    let (report, preview) = plan_only(&author.workspace, &batch, &policy, |plan| {
+    let (report, preview) = plan_only(&author.workspace, batch, &policy, |plan| {
         let file = plan.files.first()?;
         let preview = preview(edit, file, DIFF_BYTES)?;
         let report = Report {
@@ -62,25 +71,26 @@ fn plan(
         };
         Some((report, preview))
     })
-    .map_err(|refusal| in_words(refusal, None, &batch))?
+    .map_err(|refusal| in_words(refusal, None, batch))?
     .ok_or_else(nothing_planned)?;
     let pinned = report.files.first().map(Pinned::of).ok_or_else(nothing_planned)?;
     let phase = Phase::Planned { hunk: slot.hunk.id, expires: slot.hunk.expires };
-    let answer = of_plan(&batch, &report, &preview, phase);
+    let answer = of_plan(batch, &report, &preview, phase);
     let bytes = edit.content.len();
-    author.hunks().keep(slot, Plan { batch, pinned, bytes }, number, now)?;
+    author.hunks().keep(slot, Plan { batch: batch.clone(), pinned, bytes }, number, now)?;
     Ok(answer)
 }
 
 /// Applies a plan to the file that it was made for.
-pub(super) fn apply(author: &Author, number: CallNumber, id: FilePatchId, until: &Until) -> ToolAnswer {
-    let taken = author.hunks().take(id, author.member(), number, author.now());
+pub(super) fn apply(author: &Author, called: &Called, id: FilePatchId, until: &Until) -> ToolAnswer {
+    let taken = author.hunks().take(id, author.member(), called.number, author.now());
     let plan = match &taken {
         Ok(plan) => plan.as_ref(),
-        Err(failure) => return refused(Form::Plain, std::slice::from_ref(failure)),
+        Err(failure) => return called.refused(std::slice::from_ref(failure)),
     };
+    let called = &called.of_batch(id_block::batch_id(id.0));
     let mut seen = None;
-    let mut tried = author.apply(id_block::batch_id(id.0), None, &plan.batch, until, &mut |proposal| {
+    let mut tried = author.apply(&called.traced, None, &plan.batch, until, &mut |proposal| {
         let (file, edit) = proposal.plan.files.first().zip(plan.batch.files.first()).ok_or_else(nothing_planned)?;
         if Pinned::of(&file.report(&file.content())) != plan.pinned {
             return Err(changed_since(plan, id));
@@ -91,6 +101,7 @@ pub(super) fn apply(author: &Author, number: CallNumber, id: FilePatchId, until:
         Ok(())
     });
     tried.outcome = tried.outcome.map_err(|refusal| stale(refusal, plan, id));
+    called.ended(&plan.batch, &tried);
     match (&tried.outcome, seen) {
         (Ok(_), Some(preview)) => {
             author.hunks().applied(id);

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use aptix_model::tools::tool::{CATEGORY, EXECUTION_LOCATION, Effect, Form};
@@ -24,6 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use super::answer::{ToolAnswer, refused};
 use super::author::Author;
+use super::called::Called;
 use super::calls;
 use super::line::Arguments;
 use super::transport::LineTransport;
@@ -72,19 +74,21 @@ pub async fn serve(
     let work = TaskTracker::new();
     let mut upkeep = JoinSet::new();
     upkeep.spawn(maintenance::run(Arc::clone(&workspace), Arc::clone(&policies)));
+    let author = Arc::new(Author::new(workspace, policies, name));
     let server = Server {
-        author: Arc::new(Author::new(workspace, policies, name)),
+        author: Arc::clone(&author),
         looks: Arc::new(Semaphore::new(LOOKS)),
         turns: Turns::default(),
         work: work.clone(),
     };
     let (read, write) = streams;
-    let outcome = match serve_server_with_ct(server, LineTransport::new(read, write, PATIENCE), stop).await {
-        Ok(running) => running.waiting().await.map(drop).map_err(ServeError::from),
-        // The client left without a message, or `stop` was cancelled.
-        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
-        Err(error) => Err(Box::new(error).into()),
-    };
+    let outcome =
+        match serve_server_with_ct(server, LineTransport::new(read, write, PATIENCE, author.trace()), stop).await {
+            Ok(running) => running.waiting().await.map(drop).map_err(ServeError::from),
+            // The client left without a message, or `stop` was cancelled.
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
+            Err(error) => Err(Box::new(error).into()),
+        };
     work.close();
     if tokio::time::timeout(LAST, work.wait()).await.is_err() {
         tracing::warn!("a call is cut short; the next aptix command brings what it wrote to an end");
@@ -102,12 +106,18 @@ struct Server {
 
 impl Server {
     /// Carries out a call when it is its turn.
-    async fn call(&self, name: &str, arguments: Arguments, until: Until) -> ToolAnswer {
+    async fn call(&self, name: &str, request: String, arguments: Arguments, until: Until) -> ToolAnswer {
         let Arguments { text: arguments, number } = arguments;
         let tool = match tools::find(name) {
             Ok(tool) => tool,
-            Err(failure) => return refused(Form::Plain, &[failure]),
+            Err(failure) => {
+                let failures = [failure];
+                self.author.called(name, None, request).log(Event::CallRefused(&failures));
+                return refused(Form::Plain, &failures);
+            }
         };
+        let traced = self.author.called(name, Some(tool.effect), request);
+        let called = Called { tool, number, traced };
         let begun = async {
             if tool.effect == Effect::Writes {
                 let (created, id) = calls::turn(&self.author, tool, &arguments);
@@ -118,11 +128,12 @@ impl Server {
         };
         let turn = tokio::select! {
             turn = begun => turn,
-            () = until.over() => return refused(tool.form, &[until.failure()]),
+            () = until.over() => return called.refused(&[until.failure()]),
         };
-        let author = Arc::clone(&self.author);
+        let (author, of_call) = (Arc::clone(&self.author), called.clone());
         let done = self.work.spawn_blocking(move || {
-            let answer = calls::call(&author, number, tool, &arguments, &until);
+            let span = of_call.traced.trace.span();
+            let answer = span.in_scope(|| calls::call(&author, &of_call, &arguments, &until));
             drop(turn);
             answer
         });
@@ -131,7 +142,7 @@ impl Server {
             let hint =
                 "look at the files before sending it again; what was begun is brought to an end by the next call";
             let failure = Failure::new(Reason::Internal, "the call broke off inside the program").hint(hint);
-            refused(tool.form, &[failure])
+            called.refused(&[failure])
         })
     }
 }
@@ -159,7 +170,8 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let written = context.extensions.get::<Arguments>().cloned();
         let arguments = written.unwrap_or_else(|| Arguments { text: "{}".into(), number: 0 });
-        let answer = self.call(&request.name, arguments, Until::from_now(context.ct.clone())).await;
+        let answer =
+            self.call(&request.name, context.id.to_string(), arguments, Until::from_now(context.ct.clone())).await;
         let mut result = CallToolResult::success(answer.text.into_iter().map(ContentBlock::text).collect());
         result.structured_content = Some(answer.structured);
         result.is_error = Some(answer.is_error);

@@ -9,7 +9,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::Trace;
+use aptix_model::failure::Failure;
 use aptix_model::limits::DOCUMENT_BYTES;
+use aptix_model::reason::Reason;
 use rmcp::RoleServer;
 use rmcp::model::{ClientNotification, ErrorData, GetExtensions, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -40,6 +44,8 @@ pub(super) struct LineTransport<R, W: AsyncWrite> {
     write: AsyncRwTransport<RoleServer, Empty, W>,
     /// How long writing a message may take.
     patience: Duration,
+    /// What log events say of the connection.
+    trace: Trace,
     /// Cancelled once a message could not be written.
     gone: CancellationToken,
     places: Arc<Semaphore>,
@@ -54,13 +60,14 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    pub(super) fn new(read: R, write: W, patience: Duration) -> Self {
+    pub(super) fn new(read: R, write: W, patience: Duration, trace: Trace) -> Self {
         let codec = AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), b"\n".to_vec(), LINE_BYTES);
         Self {
             lines: FramedRead::new(read, codec),
             count: 0,
             write: AsyncRwTransport::new(empty(), write),
             patience,
+            trace,
             gone: CancellationToken::new(),
             places: Arc::new(Semaphore::new(CALLS)),
             held: HashMap::new(),
@@ -95,7 +102,9 @@ where
 
     /// Begins to answer a line that is not a message.
     fn reject(&mut self, error: ErrorData, id: Option<RequestId>) {
-        tracing::warn!(message = %error.message, "a line on stdin is not a message");
+        let failure = Failure::new(Reason::InvalidRequest, "a line on stdin is not a message");
+        let trace = Trace { request: id.as_ref().map(ToString::to_string), ..self.trace.clone() };
+        trace.log(Duration::ZERO, Event::CallRefused(&[failure]));
         self.rejection = Some(Box::pin(self.put(ServerJsonRpcMessage::error(error, id))));
     }
 
@@ -191,6 +200,8 @@ where
 mod tests {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
+    use aptix_model::events::trace::Via;
+
     use super::*;
 
     fn ping(id: u32) -> String {
@@ -211,7 +222,7 @@ mod tests {
     ) -> (DuplexStream, LineTransport<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>) {
         let (client, server) = tokio::io::duplex(buffer);
         let (read, write) = tokio::io::split(server);
-        (client, LineTransport::new(read, write, patience))
+        (client, LineTransport::new(read, write, patience, Trace::new(Via::Mcp)))
     }
 
     /// Whether a future is pending when first polled.

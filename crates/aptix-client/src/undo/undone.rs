@@ -19,6 +19,8 @@ pub struct Undone {
     pub batch: Batch,
     /// What it did.
     pub report: Report,
+    /// What is taken back: the name of that batch, its id if it has one.
+    pub reverts: String,
     /// What an earlier run called it, if that was interrupted and this one changed nothing.
     pub name: Option<BatchId>,
 }
@@ -65,7 +67,7 @@ pub(super) fn completed(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Opt
         ..Batch::default()
     };
     let report = Report { diff_omitted: true, ..Report::applied(files) };
-    Ok(Some(Undone { batch, report, name: entry.name().parse().ok() }))
+    Ok(Some(Undone { batch, report, reverts: undone.name(), name: entry.name().parse().ok() }))
 }
 
 /// What an entry says became of a file.

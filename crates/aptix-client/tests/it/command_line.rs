@@ -6,8 +6,19 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 pub(crate) fn aptix(place: &Path, arguments: &[&str], document: impl AsRef<[u8]>) -> Output {
+    run(place, arguments, document, |_| ())
+}
+
+/// Runs `aptix` in surroundings of its own.
+pub(crate) fn run(
+    place: &Path,
+    arguments: &[&str],
+    document: impl AsRef<[u8]>,
+    surround: impl FnOnce(&mut Command),
+) -> Output {
     std::fs::create_dir_all(place.join("ws")).unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aptix"));
+    command
         .args(arguments)
         .current_dir(place.join("ws"))
         .env("XDG_STATE_HOME", place.join("state"))
@@ -15,9 +26,9 @@ pub(crate) fn aptix(place: &Path, arguments: &[&str], document: impl AsRef<[u8]>
         .env("APTIX_LOG", "info")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::piped());
+    surround(&mut command);
+    let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let _ = stdin.write_all(document.as_ref());
     drop(stdin);
@@ -122,7 +133,7 @@ fn a_created_file_is_logged_with_what_it_came_from_and_what_became_of_it() {
         assert!(logged.contains(field), "{field}: {logged}");
     }
     let logged = text(&aptix(place.path(), &["apply"], document).stderr);
-    for field in ["Path=\"a.txt\"", "Overwrite=false", "Success=false", "ErrorCode=\"FILE_EXISTS\""] {
+    for field in ["Path=\"a.txt\"", "Overwrite=false", "Success=false", "ErrorCode=\"FileExists\""] {
         assert!(logged.contains(field), "{field}: {logged}");
     }
     let document = r#"{"path":"a.txt","content":"","overwrite":true}"#;

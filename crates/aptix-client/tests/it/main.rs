@@ -13,6 +13,7 @@ mod displaced;
 mod displaced_faults;
 mod earlier_mode;
 mod embed;
+mod events;
 mod fake_server;
 mod faults;
 mod faulty_disk;

@@ -2,6 +2,7 @@
 
 mod answers;
 mod client;
+mod events;
 mod looking;
 mod patched;
 mod prepared;
@@ -170,7 +171,7 @@ fn a_created_file_is_answered_as_the_contract_says() {
     for (line, fields) in [
         (0, ["Path=\"src/a.txt\"", "Overwrite=false", "Success=true", "SizeBytes=3"]),
         (1, ["Overwrite=true", "Success=true", "SizeBytes=2", &hash]),
-        (3, ["Path=\"src/a.txt\"", "Overwrite=false", "Success=false", "ErrorCode=\"FILE_EXISTS\""]),
+        (3, ["Path=\"src/a.txt\"", "Overwrite=false", "Success=false", "ErrorCode=\"FileExists\""]),
     ] {
         assert!(fields.iter().all(|field| executed[line].contains(field)), "{fields:?}: {}", executed[line]);
     }

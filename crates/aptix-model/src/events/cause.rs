@@ -12,7 +12,8 @@ use crate::reason::Reason;
 const NAMED: usize = 20;
 
 /// The failures, each with its place, its reason, and what failed validation.
-pub(super) fn causes(failures: &[Failure]) -> String {
+#[must_use]
+pub fn causes(failures: &[Failure]) -> String {
     let named: Vec<_> = failures.iter().take(NAMED).map(cause).collect();
     named.join("; ")
 }

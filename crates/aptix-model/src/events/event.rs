@@ -57,23 +57,13 @@ impl Trace {
     /// Logs an event, and what the tool concerned demands beside it (TUL-004 6). `elapsed` is the time since this program got
     /// the batch or the call, by a monotonic clock.
     pub fn log(&self, elapsed: Duration, event: Event<'_>) {
-        let (level, is_wanted) = if event.is_refusal() {
-            (tracing::Level::WARN, tracing::enabled!(target: TARGET, tracing::Level::WARN))
-        } else {
-            (tracing::Level::INFO, tracing::enabled!(target: TARGET, tracing::Level::INFO))
-        };
-        if is_wanted {
-            event.lines(self, &mut |line| line.write(level, self, elapsed));
+        if tracing::enabled!(target: TARGET, tracing::Level::WARN) {
+            event.lines(self, &mut |line| line.write(self, elapsed));
         }
     }
 }
 
 impl Event<'_> {
-    /// Whether it is that something was refused.
-    const fn is_refusal(&self) -> bool {
-        matches!(self, Self::Refused(..) | Self::CallRefused(_))
-    }
-
     const fn name(&self) -> &'static str {
         match self {
             Self::Received(_) => "Batch.Received",

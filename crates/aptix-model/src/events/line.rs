@@ -73,8 +73,9 @@ impl Line {
         Self { event, ..Self::default() }
     }
 
-    pub(super) fn write(self, level: tracing::Level, trace: &Trace, elapsed: Duration) {
-        if level == tracing::Level::WARN {
+    /// Writes the line: at level WARN if it says why something was refused.
+    pub(super) fn write(self, trace: &Trace, elapsed: Duration) {
+        if self.causes.is_some() {
             write_line!(tracing::Level::WARN, trace, elapsed, self);
         } else {
             write_line!(tracing::Level::INFO, trace, elapsed, self);

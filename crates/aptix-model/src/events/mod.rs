@@ -4,7 +4,7 @@
 //! An event names its batch by ids and says how long that took; it never holds text of a document, of a file or of a message that
 //! quotes one. What authors chose (ids, paths) is escaped and cut. `docs/reference/logs.md` lists events and fields.
 
-mod cause;
+pub mod cause;
 pub mod event;
 mod line;
 pub mod trace;

@@ -33,6 +33,13 @@ impl Client {
         Self::start_in(lay(lay_out))
     }
 
+    /// One whose server logs its events as JSON.
+    pub(super) fn logged(lay_out: impl FnOnce(&Path)) -> Self {
+        let mut server = server();
+        server.env("APTIX_LOG", "aptix::events=info").env("APTIX_LOG_FORMAT", "json");
+        Self::spawn(lay(lay_out), server).initialized()
+    }
+
     /// One whose server cannot write where modes forbid it, even as root.
     pub(super) fn without_override(lay_out: impl FnOnce(&Path)) -> Self {
         let place = lay(lay_out);
