@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use tempfile::TempDir;
 
 /// One thing in a tree.
 #[derive(Clone, PartialEq, Eq)]
@@ -62,14 +61,8 @@ pub(crate) fn read(top: &Path) -> Result<Tree> {
     Ok(tree)
 }
 
-/// A directory of its own, on a disk.
-pub(crate) fn place_on_disk() -> Result<TempDir> {
-    Ok(tempfile::tempdir()?)
-}
-
 /// Makes a directory as a tree says.
 pub(crate) fn lay_out(place: &Path, tree: &Tree) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
     std::fs::create_dir_all(place)?;
     for (path, entry) in tree {
         let path = place.join(path);
@@ -97,8 +90,8 @@ pub(crate) fn check_state(state: &Path) -> Result<()> {
     let left = read(state)?.into_iter().filter(|(name, entry)| {
         let is_history = name.contains("/history/") && !name.ends_with(".draft");
         let is_displaced = name.contains("/displaced/") && !name.ends_with(".part");
-        let is_own = name.ends_with("lock") || name.contains("/ended/") || name.ends_with("/outbox/log");
-        let is_kept = is_own || is_history || is_displaced;
+        let is_own = ["lock", "/outbox/log", "/index/history-1"].iter().any(|end| name.ends_with(end));
+        let is_kept = is_own || name.contains("/ended/") || is_history || is_displaced;
         !is_kept && *entry != Entry::Dir
     });
     let left: Vec<_> = left.collect();
