@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::harness::start::build;
 use crate::harness::{answers, crash, differ, replay};
 use crate::repo::{capture, cargo, target, write_file};
 use crate::steps::{run, step};
@@ -20,9 +21,7 @@ const SEED: u64 = 31_331;
 ///
 /// When something is missing or a test fails.
 pub(crate) fn test() -> Result<()> {
-    step("build", || {
-        run(cargo().args(["build", "--locked", "--package", "aptix-server", "--package", "aptix-client"]))
-    })?;
+    build()?;
     step("example client in Python", python::example)?;
     step("example client in TypeScript (tsc --strict)", node::example)?;
     // First the few, so that the count of the many is what a log ends with.

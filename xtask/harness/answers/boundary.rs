@@ -23,7 +23,7 @@ use crate::program::{self, private, program};
 use crate::tree::Tree;
 
 /// The result of an attempt, and the files it left.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Said {
     /// Whether it calls itself successful.
     pub(crate) success: bool,

@@ -18,7 +18,7 @@ pub(crate) fn check(cases: &[Case], is_whole_corpus: bool) -> Result<String> {
     for case in cases {
         let Expected::Applied(tree) = &case.expected else { continue };
         for (how, after) in spoil(&case.before, tree) {
-            let said = Said { success: true, errors: Vec::new(), warnings: Vec::new(), label: None, after };
+            let said = Said { success: true, after, ..Said::default() };
             let found = judge(case, &said, Way::Command).class;
             ensure!(found == Class::Wrong, "the checker passes over {how} in {:?}", case.title);
             spoilt += 1;
@@ -35,40 +35,25 @@ pub(crate) fn check(cases: &[Case], is_whole_corpus: bool) -> Result<String> {
 
 /// The expected tree with one thing wrong.
 fn spoil(before: &Tree, tree: &Tree) -> Vec<(&'static str, Tree)> {
-    let spoilt = |change: &dyn Fn(&mut Tree)| {
-        let mut tree = tree.clone();
-        change(&mut tree);
-        tree
+    let mut trees = Vec::new();
+    let mut add = |how, change: &dyn Fn(&mut Tree)| {
+        let mut spoilt = tree.clone();
+        change(&mut spoilt);
+        trees.push((how, spoilt));
     };
-    let mut trees = vec![("a stray file", spoilt(&|tree| drop(tree.files.insert("stray".into(), plain("")))))];
-    let changed = tree.changed(before);
-    trees.push(("a half of the change", {
-        let mut half = tree.clone();
-        if let Some(path) = changed.first() {
-            match before.files.get(*path) {
-                Some(entry) => drop(half.files.insert((*path).to_owned(), entry.clone())),
-                None => drop(half.files.remove(*path)),
-            }
+    add("a stray file", &|tree| drop(tree.files.insert("stray".into(), Entry::plain(Vec::new()))));
+    add("a half of the change", &|half| {
+        let Some(path) = tree.changed(before).first().copied() else { return };
+        match before.files.get(path) {
+            Some(entry) => drop(half.files.insert(path.to_owned(), entry.clone())),
+            None => drop(half.files.remove(path)),
         }
-        half
-    }));
-    if let Some(path) = tree.files.keys().next_back().cloned() {
-        trees.push(("a byte too many", {
-            let mut tree = tree.clone();
-            tree.files.entry(path.clone()).and_modify(|entry| entry.bytes.push(b'\n'));
-            tree
-        }));
-        trees.push(("another mode", {
-            let mut tree = tree.clone();
-            tree.files.entry(path).and_modify(|entry| entry.mode ^= 0o111);
-            tree
-        }));
+    });
+    if let Some(path) = tree.files.keys().next_back() {
+        add("a byte too many", &|tree| tree.files.get_mut(path).into_iter().for_each(|entry| entry.bytes.push(b'\n')));
+        add("another mode", &|tree| tree.files.get_mut(path).into_iter().for_each(|entry| entry.mode ^= 0o111));
     }
     trees
-}
-
-fn plain(text: &str) -> Entry {
-    Entry::plain(text.as_bytes().to_vec())
 }
 
 /// Applies what can be applied: each block alone, with the line above it.
@@ -83,5 +68,5 @@ fn careless(case: &Case) -> Result<Said> {
         is_any_applied |= library.apply(block.as_bytes(), None)?.success;
     }
     let after = place.tree()?;
-    Ok(Said { success: is_any_applied, errors: Vec::new(), warnings: Vec::new(), label: None, after })
+    Ok(Said { success: is_any_applied, after, ..Said::default() })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::boundary::Said;
+use crate::boundary::{Said, SaidError};
 use crate::case::{Case, Expected};
 use crate::scan::{bare, fences, is_bare_diff};
 
@@ -75,11 +75,7 @@ pub(crate) enum Way {
 pub(crate) fn judge(case: &Case, said: &Said, way: Way) -> Verdict {
     let verdict = match &case.expected {
         _ if !said.success => refused(case, said, way),
-        Expected::Refused(_) => {
-            let change = said.after.difference(&case.before, &case.before);
-            let change = change.unwrap_or_else(|| "no file changed\n".to_owned());
-            Verdict::new(Class::Wrong, format!("expected a refusal, and it was applied:\n{change}"))
-        }
+        Expected::Refused(_) => applied(case, said, "expected a refusal, and it was applied"),
         Expected::Applied(tree) => match said.after.difference(tree, &case.before) {
             Some(difference) => Verdict::new(Class::Wrong, difference),
             None => Verdict::fine(Class::Applied),
@@ -123,14 +119,17 @@ fn dropped_block(answer: &str, said: &Said) -> Option<String> {
     idle.map(|(first, last)| format!("at lines {} to {}", first + 1, last + 1)).find(|place| !is_named(place))
 }
 
+/// What must not have been applied was.
+pub(crate) fn applied(case: &Case, said: &Said, what: &str) -> Verdict {
+    let change = said.after.difference(&case.before, &case.before);
+    Verdict::new(Class::Wrong, format!("{what}:\n{}", change.unwrap_or_else(|| "no file changed\n".to_owned())))
+}
+
 fn refused(case: &Case, said: &Said, way: Way) -> Verdict {
-    if let Some(difference) = said.after.difference(&case.before, &case.before) {
-        return Verdict::new(Class::Wrong, format!("it was refused, and files changed:\n{difference}"));
+    if let Some(fault) = faulty(case, said) {
+        return fault;
     }
     let shown = shown_errors(said);
-    if let Some(why) = unhelpful(said) {
-        return Verdict::new(Class::Unhelpful, format!("{why}\n{shown}"));
-    }
     let Expected::Refused(code) = &case.expected else { return Verdict::new(Class::NotApplied, shown) };
     if let Some(code) = code
         && said.errors.iter().all(|error| error.code != *code)
@@ -143,13 +142,18 @@ fn refused(case: &Case, said: &Said, way: Way) -> Verdict {
     }
 }
 
-/// What a refusal lacks whatever it is about.
-pub(crate) fn unhelpful(said: &Said) -> Option<&'static str> {
-    if said.errors.is_empty() {
-        return Some("a refusal without an error");
+/// What is wrong with a refusal whatever it is about: it changes files, or lacks an error or a hint.
+pub(crate) fn faulty(case: &Case, said: &Said) -> Option<Verdict> {
+    if let Some(difference) = said.after.difference(&case.before, &case.before) {
+        return Some(Verdict::new(Class::Wrong, format!("it was refused, and files changed:\n{difference}")));
     }
-    let has_hint = |hint: &Option<String>| hint.as_ref().is_some_and(|hint| !hint.trim().is_empty());
-    (!said.errors.iter().all(|error| has_hint(&error.hint))).then_some("a refusal without a hint")
+    let has_hint = |error: &SaidError| error.hint.as_ref().is_some_and(|hint| !hint.trim().is_empty());
+    let why = match said.errors.as_slice() {
+        [] => "a refusal without an error",
+        errors if !errors.iter().all(has_hint) => "a refusal without a hint",
+        _ => return None,
+    };
+    Some(Verdict::new(Class::Unhelpful, format!("{why}\n{}", shown_errors(said))))
 }
 
 fn missing_word<'a>(case: &'a Case, said: &Said) -> Option<&'a str> {
@@ -162,7 +166,7 @@ fn missing_word<'a>(case: &'a Case, said: &Said) -> Option<&'a str> {
 
 /// The errors of a refusal, one paragraph each.
 pub(crate) fn shown_errors(said: &Said) -> String {
-    let show = |error: &crate::boundary::SaidError| {
+    let show = |error: &SaidError| {
         let hint = error.hint.as_deref().unwrap_or("(none)");
         let nearest: String =
             error.nearest.iter().map(|text| format!("    | {}\n", text.replace('\n', "\n    | "))).collect();

@@ -62,23 +62,22 @@ impl Share {
 /// Prints every case and variant that is not as it must be, or all cases.
 pub(crate) fn print_failing(cases: &[Case], judged: &[Judged], all: bool) {
     for (case, judged) in cases.iter().zip(judged) {
-        if all || !judged.verdict.class.is_fine() {
-            println!("{}: {}\n  {}", case.place, judged.verdict.class, case.title);
+        let print = |verdict: &Verdict, title: &str, answer: &str| {
+            println!("{}: {}\n  {title}", case.place, verdict.class);
             if all {
-                println!("{}", indented(&case.answer, "  > "));
+                println!("{}", indented(answer, "  > "));
             }
-            println!("{}", indented(&judged.verdict.why, "    "));
+            println!("{}", indented(&verdict.why, "    "));
+        };
+        if all || !judged.verdict.class.is_fine() {
+            print(&judged.verdict, &case.title, &case.answer);
         }
         let mut failing: Vec<_> = judged.variants.iter().filter(|(_, verdict)| !verdict.class.is_fine()).collect();
         failing.sort_by_key(|(_, verdict)| std::cmp::Reverse(verdict.class));
         let shown = if all { failing.len() } else { SHOWN };
         for (variant, verdict) in failing.iter().take(shown) {
-            let (kind, which) = (variant.kind, &variant.which);
-            println!("{}: {}\n  {} [{kind:?} {which}]", case.place, verdict.class, case.title);
-            if all {
-                println!("{}", indented(&variant.answer, "  > "));
-            }
-            println!("{}", indented(&verdict.why, "    "));
+            let title = format!("{} [{:?} {}]", case.title, variant.kind, variant.which);
+            print(verdict, &title, &variant.answer);
         }
         if failing.len() > shown {
             println!("  and {} variants more of {:?}", failing.len() - shown, case.title);

@@ -6,7 +6,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use crate::boundary::Said;
 use crate::case::{Case, Expected};
-use crate::judge::{Class, Verdict, shown_errors, unhelpful};
+use crate::judge::{Class, Verdict, applied, faulty, shown_errors};
 use crate::tree::{Entry, Tree};
 use crate::variants::{Kind, Rule, Variant};
 
@@ -18,16 +18,15 @@ pub(crate) fn judge(case: &Case, variant: &Variant, said: &Said) -> Option<Verdi
     if !said.success {
         return Some(refused(case, variant, said));
     }
-    let wrong = |difference: String| Some(Verdict::new(Class::Wrong, difference));
     let Expected::Applied(whole) = &case.expected else {
         return match variant.rule {
             // What makes the whole answer one to be refused may be in the part that is missing.
             Rule::Part(_) => None,
-            _ => wrong(format!("expected a refusal, and it was applied:\n{}", change(case, said))),
+            _ => Some(applied(case, said, "expected a refusal, and it was applied")),
         };
     };
     if variant.rule == Rule::Refused {
-        return wrong(format!("a named block is empty, and the rest was applied:\n{}", change(case, said)));
+        return Some(applied(case, said, "a named block is empty, and the rest was applied"));
     }
     let Some(difference) = said.after.difference(whole, &case.before) else {
         return Some(Verdict::fine(Class::Applied));
@@ -36,22 +35,15 @@ pub(crate) fn judge(case: &Case, variant: &Variant, said: &Said) -> Option<Verdi
         Rule::Part(untouched) => is_part(&case.before, whole, &said.after, untouched),
         _ => variant.kind == Kind::Crlf && with_lf(&case.before, whole, &said.after) == *whole,
     };
-    if is_allowed { Some(Verdict::fine(Class::Applied)) } else { wrong(difference) }
+    Some(if is_allowed { Verdict::fine(Class::Applied) } else { Verdict::new(Class::Wrong, difference) })
 }
 
 fn refused(case: &Case, variant: &Variant, said: &Said) -> Verdict {
-    if let Some(difference) = said.after.difference(&case.before, &case.before) {
-        return Verdict::new(Class::Wrong, format!("it was refused, and files changed:\n{difference}"));
-    }
-    if let Some(why) = unhelpful(said) {
-        return Verdict::new(Class::Unhelpful, format!("{why}\n{}", shown_errors(said)));
+    if let Some(fault) = faulty(case, said) {
+        return fault;
     }
     let is_to_be_applied = variant.rule == Rule::Same && matches!(case.expected, Expected::Applied(_));
     Verdict::new(if is_to_be_applied { Class::NotApplied } else { Class::Refused }, shown_errors(said))
-}
-
-fn change(case: &Case, said: &Said) -> String {
-    said.after.difference(&case.before, &case.before).unwrap_or_else(|| "no file changed\n".to_owned())
 }
 
 /// Files that are new in an answer with CRLF may have its line ends; here they get those that the case states.

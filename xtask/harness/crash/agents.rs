@@ -275,7 +275,7 @@ fn check(sent: &Sent, record: &BatchRecord) -> Result<()> {
 
 pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let rounds = if job.long { 2000 } else { 50 };
-    let place = tree::place_on_disk()?;
+    let place = tempfile::tempdir()?;
     let mut scene = Scene::set(place.path(), &real)?;
     scene.run(rounds, &mut job.random)?;
     let received = scene.log().matches("Batch.Received").count();
@@ -291,7 +291,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
 /// Runs until something is found that is wrong.
 fn control(job: &mut Job) -> Result<String> {
     for _ in 0..20 {
-        let place = tree::place_on_disk()?;
+        let place = tempfile::tempdir()?;
         let mut scene = Scene::set(place.path(), &unseeing)?;
         if let Err(error) = scene.run(SETTLED, &mut job.random) {
             let causes: Vec<_> = error.chain().take(2).map(ToString::to_string).collect();

@@ -22,7 +22,7 @@ use crate::flushed::Flushed;
 use crate::job::{Ending, Job};
 use crate::program;
 use crate::random::Random;
-use crate::sequence::{Kind, Sequence};
+use crate::sequence::Sequence;
 use crate::tree::{self, lay_out};
 use crate::workers;
 
@@ -230,12 +230,9 @@ pub(crate) fn operations(sequence: &Sequence, generation: usize) -> Result<usize
 const SAMPLED: usize = 200;
 
 pub(crate) fn run(job: &mut Job) -> Result<Ending> {
-    let [edit, make, moved, remove, run, swap, case] = Kind::ALL;
-    let single = Kind::ALL.map(|kind| Sequence::new(1, &[kind]));
-    // Some of them longer than what a disk writes at once.
-    let triple = [[edit, make, moved], [moved, remove, run], [swap, case, edit]].map(|kinds| Sequence::new(3, &kinds));
-    let long = Sequence::new(3, &[edit, make, moved]).of_lines(200);
-    let many = [10, 100].map(|files| Sequence::new(files, &Kind::ALL));
+    let (single, triple, many) = Sequence::all();
+    // Longer than what a disk writes at once.
+    let long = triple[0].clone().of_lines(200);
     let mut cases = Vec::new();
     let alone = single.iter().chain(&triple).chain([&long]).chain(&many);
     let alone = alone.flat_map(|sequence| [0, 1].map(|generation| (sequence, generation, 1)));

@@ -12,7 +12,7 @@ use crate::failpoints::recover;
 use crate::job::{Ending, Job};
 use crate::moment::pass;
 use crate::program::{private, program};
-use crate::sequence::{Kind, Sequence};
+use crate::sequence::Sequence;
 use crate::tree::{self, lay_out};
 
 /// A workspace that processes are killed in.
@@ -109,13 +109,10 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let aptix = program("aptix")?;
     let (mut between, mut new, mut undone, mut killed) = (0, 0, 0, 0);
     let mut longest = Duration::ZERO;
-    let [edit, make, moved, remove, run, swap, case] = Kind::ALL;
-    let single = Kind::ALL.map(|kind| Sequence::new(1, &[kind]));
-    let triple = [[edit, make, moved], [moved, remove, run], [swap, case, edit]].map(|kinds| Sequence::new(3, &kinds));
-    let many = [10, 100].map(|files| Sequence::new(files, &Kind::ALL));
+    let (single, triple, many) = Sequence::all();
     let sequences: Vec<_> = single.into_iter().chain(triple).chain(many).collect();
     for sequence in &sequences {
-        let place = tree::place_on_disk()?;
+        let place = tempfile::tempdir()?;
         lay_out(&place.path().join("ws"), &sequence.tree(0))?;
         let mut scene = Scene { aptix: &aptix, place: place.path(), sequence, generation: 0, can_undo: false };
         let span = scene.span()?;
@@ -144,7 +141,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
 /// Kills as often as it takes until a tree stays torn whose record is lost.
 fn control(job: &mut Job, aptix: &Path, sequence: &Sequence, span: Duration) -> Result<usize> {
     for cycle in 1..=500 {
-        let place = tree::place_on_disk()?;
+        let place = tempfile::tempdir()?;
         let place = place.path();
         lay_out(&place.join("ws"), &sequence.tree(0))?;
         let mut scene = Scene { aptix, place, sequence, generation: 0, can_undo: false };

@@ -227,7 +227,7 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         Ok(volume) => volume,
         Err(why) => return Ok(Ending::Skipped(format!("{why:#}"))),
     };
-    let elsewhere = tree::place_on_disk()?;
+    let elsewhere = tempfile::tempdir()?;
     let mut nothing = on_boot(elsewhere.path(), 0, Path::new("true"))?;
     if let Err(why) = volume::run(&mut nothing) {
         return Ok(Ending::Skipped(format!("a process cannot have mounts of its own here: {why:#}")));

@@ -7,7 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use clap::ValueEnum;
 
 use crate::moment::pass;
 use crate::random::Random;
@@ -21,7 +22,7 @@ pub(crate) struct Saver {
 }
 
 /// How files are saved in a round.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Style {
     /// By rename, or by append, without a pause.
     Quick,
@@ -32,19 +33,6 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Quick => "quick",
-            Self::Held => "held",
-            Self::Patient => "patient",
-        }
-    }
-
-    fn of(name: &str) -> Result<Self> {
-        let found = [Self::Quick, Self::Held, Self::Patient].into_iter().find(|style| style.name() == name);
-        found.with_context(|| format!("{name} is no style"))
-    }
-
     const fn ways(self) -> &'static [Way] {
         match self {
             Self::Quick => &[Way::Rename, Way::Append],
@@ -87,7 +75,7 @@ pub(crate) fn save(args: &Saver) -> Result<()> {
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let [round, style, window, held] = line.split(' ').collect::<Vec<_>>()[..] else { bail!("no round: {line}") };
-        let (round, style) = (round.parse()?, Style::of(style)?);
+        let (round, style) = (round.parse()?, Style::from_str(style, true).map_err(anyhow::Error::msg)?);
         let [window, held]: [usize; 2] = [window.parse()?, held.parse()?];
         let opened = std::sync::Barrier::new(args.files + 1);
         let ways = style.ways();

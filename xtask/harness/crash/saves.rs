@@ -173,7 +173,7 @@ impl Saving {
 
     fn begin(&mut self, round: usize, style: Style, window: Duration, held: Duration) -> Result<()> {
         let [window, held] = [window, held].map(|time| time.as_micros());
-        writeln!(self.commands, "{round} {} {window} {held}", style.name())?;
+        writeln!(self.commands, "{round} {style:?} {window} {held}")?;
         Ok(self.commands.flush()?)
     }
 

@@ -70,6 +70,14 @@ impl Sequence {
         Self { kinds: kinds.iter().copied().cycle().take(files).collect(), lines: 12 }
     }
 
+    /// Sequences of one file with each kind, of three files with all kinds, and of many files.
+    pub(crate) fn all() -> ([Self; 7], [Self; 3], [Self; 2]) {
+        let [edit, make, moved, remove, run, swap, case] = Kind::ALL;
+        let triple = [[edit, make, moved], [moved, remove, run], [swap, case, edit]];
+        let many = [10, 100].map(|files| Self::new(files, &Kind::ALL));
+        (Kind::ALL.map(|kind| Self::new(1, &[kind])), triple.map(|kinds| Self::new(3, &kinds)), many)
+    }
+
     /// The sequence with longer files.
     pub(crate) fn of_lines(self, lines: usize) -> Self {
         Self { lines, ..self }

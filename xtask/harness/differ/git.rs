@@ -117,8 +117,9 @@ pub(crate) fn apply(folder: &Path, tree: &Tree, diff: &[u8], flags: &[&str]) -> 
     Ok(theirs)
 }
 
+/// Removes a folder of the harness.
 #[expect(clippy::disallowed_methods, reason = "git works in a folder of its own")]
-fn clear(folder: &Path) -> Result<()> {
+pub(crate) fn clear(folder: &Path) -> Result<()> {
     Ok(fs::remove_dir_all(folder)?)
 }
 

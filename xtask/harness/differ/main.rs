@@ -106,7 +106,7 @@ fn batch(args: &Args, folder: &Path, first: u64, tally: &Mutex<Tally>) -> Result
             workers::with(tally, |tally| tally.add(number, position, case, judged, sampled));
         }
     }
-    remove(&folder)?;
+    git::clear(&folder)?;
     Ok(with_diff)
 }
 
@@ -116,11 +116,6 @@ fn made(repo: &Path, histories: Vec<History>) -> Result<Vec<(u64, Vec<Case>)>> {
     let trees: Vec<(u64, &[&Tree])> = trees.iter().map(|(number, trees)| (*number, trees.as_slice())).collect();
     let repo = Repo::new(repo, &trees)?;
     histories.into_iter().map(|history| Ok((history.number, history.cases(&repo)?))).collect()
-}
-
-#[expect(clippy::disallowed_methods, reason = "a repository of the harness")]
-fn remove(folder: &Path) -> Result<()> {
-    Ok(std::fs::remove_dir_all(folder)?)
 }
 
 /// Shows the cases of one history in full.

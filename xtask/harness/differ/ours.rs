@@ -47,6 +47,6 @@ pub(crate) fn run(folder: &Path, tree: &Tree, diff: &[u8]) -> Result<(bool, Tree
     private(&mut command, folder);
     let done = command.output()?;
     let found = git::read(&root)?;
-    std::fs::remove_dir_all(folder)?;
+    git::clear(folder)?;
     Ok((done.status.success(), found))
 }

@@ -130,15 +130,12 @@ impl Tally {
         for ((dialect, variant), row) in &self.rows {
             let refused: usize = row.refused.values().sum();
             let unsaid: Vec<String> = row.unsaid.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+            let Row { exact, ambiguous, wrong, time, .. } = row;
             println!(
-                "{:<17} {:<27} {:>7} {:>9} {:>7} {:>5} {:>8.1}  {}",
+                "{:<17} {:<27} {exact:>7} {ambiguous:>9} {refused:>7} {wrong:>5} {:>8.1}  {}",
                 Dialect::ALL.get(*dialect).map_or("", |dialect| dialect.name()),
                 Variant::ALL.get(*variant).map_or("", |variant| variant.name()),
-                row.exact,
-                row.ambiguous,
-                refused,
-                row.wrong,
-                row.time.as_secs_f64() * 1e6 / (row.exact + row.ambiguous + refused + row.wrong).max(1) as f64,
+                time.as_secs_f64() * 1e6 / (exact + ambiguous + refused + wrong).max(1) as f64,
                 unsaid.join(", "),
             );
         }

@@ -2,15 +2,14 @@
 
 mod corpus;
 pub(crate) mod replay;
-mod start;
+pub(crate) mod start;
 
 use std::ffi::OsStr;
 
 use anyhow::Result;
 
 use self::corpus::{VERSIONS, corpus};
-use self::start::{build_client, debug, optimized};
-use crate::repo::cargo;
+use self::start::{build, debug, optimized};
 use crate::steps::{run, step};
 
 /// What can be measured.
@@ -46,9 +45,7 @@ pub(crate) fn bench(subject: Subject) -> Result<()> {
 ///
 /// When a tree is torn, something is lost, or a control is not caught.
 pub(crate) fn crash(args: &[impl AsRef<OsStr>]) -> Result<()> {
-    step("build", || {
-        run(cargo().args(["build", "--locked", "--package", "aptix-client", "--package", "aptix-server"]))
-    })?;
+    build()?;
     step("crash harness (more of it: cargo xtask crash --long)", || run(debug("crash").args(args)))
 }
 
@@ -58,7 +55,7 @@ pub(crate) fn crash(args: &[impl AsRef<OsStr>]) -> Result<()> {
 ///
 /// When an answer has another result than the corpus states.
 pub(crate) fn answers(args: &[impl AsRef<OsStr>]) -> Result<()> {
-    build_client()?;
+    build()?;
     step("answers", || run(debug("answers").args(args)))
 }
 
@@ -68,6 +65,6 @@ pub(crate) fn answers(args: &[impl AsRef<OsStr>]) -> Result<()> {
 ///
 /// When both accept a diff and make different trees of it, or differ in a way that has no class.
 pub(crate) fn differ(args: &[impl AsRef<OsStr>]) -> Result<()> {
-    build_client()?;
+    build()?;
     step("differ (more of it: cargo xtask differ --long)", || run(debug("differ").args(args)))
 }

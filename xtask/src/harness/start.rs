@@ -7,9 +7,9 @@ use anyhow::Result;
 use crate::repo::cargo;
 use crate::steps::{run, step};
 
-/// Builds the program that most harnesses start.
-pub(super) fn build_client() -> Result<()> {
-    step("build", || run(cargo().args(["build", "--locked", "--package", "aptix-client"])))
+/// Builds the program and the server.
+pub(crate) fn build() -> Result<()> {
+    step("build", || run(cargo().args(["build", "--locked", "--package", "aptix-client", "--package", "aptix-server"])))
 }
 
 /// A harness that measures time, as cargo builds benches.

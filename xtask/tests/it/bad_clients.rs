@@ -186,14 +186,14 @@ async fn silent_connections(server: &Server, count: usize) -> Vec<TcpStream> {
     connections
 }
 
+fn watch_request(batch: &v1::Batch) -> v1::WatchBatchRequest {
+    let (workspace_id, batch_id) = ("w".to_owned(), batch.batch_id.clone());
+    v1::WatchBatchRequest { workspace_id, batch_id, view: v1::BatchView::Full.into(), ..Default::default() }
+}
+
 /// Watchers that never read their events.
 async fn deaf_watchers(server: &Server, batch: &v1::Batch, count: usize, window: u32) -> Vec<Raw> {
-    let request = v1::WatchBatchRequest {
-        workspace_id: "w".to_owned(),
-        batch_id: batch.batch_id.clone(),
-        view: v1::BatchView::Full.into(),
-        ..v1::WatchBatchRequest::default()
-    };
+    let request = watch_request(batch);
     let mut all = Vec::new();
     for _ in 0..count.div_ceil(60) {
         let mut raw = Raw::connect(&server.address, window).await.unwrap();
@@ -341,12 +341,7 @@ async fn watches_on_one_channel_leave_streams_for_other_calls() {
     let (machine, server) = machine("", 4096);
     let mut quiet = Quiet::connect(&server).await;
     let batch = quiet.submit("text").await.unwrap();
-    let request = v1::WatchBatchRequest {
-        workspace_id: "w".to_owned(),
-        batch_id: batch.batch_id,
-        view: v1::BatchView::Full.into(),
-        ..v1::WatchBatchRequest::default()
-    };
+    let request = watch_request(&batch);
     let (mut kept, mut refused) = (Vec::new(), 0);
     let mut batches = quiet.batches();
     for _ in 0..128 {

@@ -35,6 +35,13 @@ impl Clock {
         command.env("LD_PRELOAD", &self.preload).env("FAKETIME_TIMESTAMP_FILE", &self.file);
         command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     }
+
+    /// What a command on the project prints as JSON, and its exit code.
+    fn run(&self, machine: &Machine, arguments: &[&str]) -> (Value, Option<i32>) {
+        let mut command = machine.aptix(&[arguments, &["--root", "project", "--json"]].concat());
+        self.show(&mut command);
+        json(&command.output().unwrap())
+    }
 }
 
 /// How a clock is set between one batch and the next: back step by step, and forward by ten years and back.
@@ -79,11 +86,7 @@ fn the_last_batch_is_undone_first_whatever_the_clock_said() {
     for steps in STEPS {
         let machine = Machine::new();
         let clock = Clock::of(&machine);
-        let run = |arguments: &[&str]| {
-            let mut command = machine.aptix(&[arguments, &["--root", "project", "--json"]].concat());
-            clock.show(&mut command);
-            json(&command.output().unwrap())
-        };
+        let run = |arguments: &[&str]| clock.run(&machine, arguments);
         for (number, step) in steps.iter().enumerate() {
             clock.set(step);
             write(&machine.path("a.json"), &overwrite("a.txt", &format!("{number}\n")));
@@ -101,11 +104,7 @@ fn the_last_batch_is_undone_first_whatever_the_clock_said() {
 fn everything_can_be_undone_though_the_clock_was_ten_years_ahead() {
     let machine = Machine::new();
     let clock = Clock::of(&machine);
-    let run = |arguments: &[&str]| {
-        let mut command = machine.aptix(&[arguments, &["--root", "project", "--json"]].concat());
-        clock.show(&mut command);
-        json(&command.output().unwrap())
-    };
+    let run = |arguments: &[&str]| clock.run(&machine, arguments);
     let apply = |document: &str| {
         write(&machine.path("a.json"), document);
         run(&["apply", "a.json", "--session", "s"])
