@@ -1,4 +1,5 @@
-//! Reads the feed ahead, so that a dead connection and a withdrawn batch are noticed while batches run.
+//! Reads the connection ahead, so that a dead connection and a withdrawn batch are noticed, and questions are taken up, while
+//! batches run or a person is asked.
 
 use std::collections::HashMap;
 
@@ -9,10 +10,15 @@ use aptix_model::record::BatchRecord;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{CallError, Change, Feed, FeedEvent};
+use super::questions::Desk;
+use crate::connection::{CallError, Change, Connection, Feed, FeedEvent, Incoming};
 
-/// Events read ahead, of a message's size at most each. While so many wait, the server has to keep the others.
+/// Events read ahead with their batches, of a message's size at most each. The batches of others are fetched when it is their
+/// turn.
 pub(super) const AHEAD: usize = 8;
+
+/// Events read ahead. While so many wait, the server has to keep the others.
+const NOTED: usize = 4096;
 
 /// An event that waits for its turn.
 #[derive(Debug)]
@@ -34,34 +40,97 @@ pub(super) struct Work {
     pub(super) withdrawn: CancellationToken,
 }
 
-/// Reads the feed until it ends, and returns why. From then on nothing that came by it may be written: `alive` is
-/// cancelled.
-pub(super) async fn read_ahead(mut feed: Feed, arrivals: mpsc::Sender<Arrival>, alive: CancellationToken) -> CallError {
-    let _dead_at_the_end = alive.clone().drop_guard();
-    let mut waiting = HashMap::new();
-    loop {
-        let event = match feed.next().await {
-            Ok(event) => event,
-            Err(error) => return error,
-        };
-        if arrivals.send(arrival(event, &mut waiting, &alive)).await.is_err() {
-            std::future::pending::<()>().await;
+/// What comes over one connection.
+pub(super) struct Inbox {
+    pub(super) feed: Feed,
+    /// Fetches what an event leaves out.
+    pub(super) connection: Connection,
+    pub(super) desk: Desk,
+    /// Cancelled when the connection is dead.
+    pub(super) alive: CancellationToken,
+}
+
+/// An event that was read, with its batch only if few others wait before it.
+struct Noted {
+    revision: Revision,
+    cursor: Option<Cursor>,
+    work: Option<(BatchId, Change, CancellationToken)>,
+}
+
+impl Inbox {
+    /// Reads the feed until it ends, and returns why. From then on nothing that came by it may be written: `alive` is
+    /// cancelled.
+    ///
+    /// Questions are taken up as they come, however many events wait before them.
+    pub(super) async fn read_ahead(self, arrivals: mpsc::Sender<Arrival>) -> CallError {
+        let Self { feed, connection, desk, alive } = self;
+        let _dead_at_the_end = alive.clone().drop_guard();
+        let (sender, noted) = mpsc::channel(NOTED);
+        tokio::select! {
+            why = read(feed, desk, &alive, sender) => why,
+            why = forward(&connection, noted, arrivals) => why,
         }
     }
 }
 
-/// The arrival of an event. `waiting` holds the tokens of batches that may be applied.
-fn arrival(event: FeedEvent, waiting: &mut HashMap<BatchId, CancellationToken>, alive: &CancellationToken) -> Arrival {
+/// Reads message after message.
+async fn read(mut feed: Feed, mut desk: Desk, alive: &CancellationToken, events: mpsc::Sender<Noted>) -> CallError {
+    let mut waiting = HashMap::new();
+    loop {
+        match feed.next().await {
+            Ok(Incoming::Event(event)) => {
+                let is_near = events.capacity() + AHEAD > NOTED;
+                if events.send(noted(event, is_near, &mut waiting, alive)).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+            Ok(Incoming::Question(question)) => desk.ask(question),
+            Ok(Incoming::Cancelled(number)) => desk.cancel(number),
+            Err(error) => return error,
+        }
+    }
+}
+
+/// Hands the events on, each with its batch.
+async fn forward(
+    connection: &Connection,
+    mut events: mpsc::Receiver<Noted>,
+    arrivals: mpsc::Sender<Arrival>,
+) -> CallError {
+    while let Some(Noted { revision, cursor, work }) = events.recv().await {
+        let work = match work {
+            Some((batch, Change::Omitted, withdrawn)) => match connection.approved(batch).await {
+                Ok(Change::Approved(content)) => Some(Work { batch, content, withdrawn }),
+                Ok(_) => None,
+                Err(error) => return error,
+            },
+            Some((batch, Change::Approved(content), withdrawn)) => Some(Work { batch, content, withdrawn }),
+            _ => None,
+        };
+        if arrivals.send(Arrival { revision, cursor, work }).await.is_err() {
+            break;
+        }
+    }
+    std::future::pending().await
+}
+
+/// What is kept of an event. `waiting` holds the tokens of batches that may be applied.
+fn noted(
+    event: FeedEvent,
+    is_near: bool,
+    waiting: &mut HashMap<BatchId, CancellationToken>,
+    alive: &CancellationToken,
+) -> Noted {
     let FeedEvent { revision, cursor, batch, change } = event;
     if let Change::Unreadable(why) = &change {
         tracing::error!(%revision, BatchId = batch.map(tracing::field::display), %why,
             "an event cannot be understood and is passed over; a newer version of aptix may be needed");
     }
     let work = match (batch, change) {
-        (Some(batch), Change::Approved(content)) => {
+        (Some(batch), change @ (Change::Approved(_) | Change::Omitted)) => {
             let withdrawn = alive.child_token();
             waiting.insert(batch, withdrawn.clone());
-            Some(Work { batch, content, withdrawn })
+            Some((batch, if is_near { change } else { Change::Omitted }, withdrawn))
         }
         // After an unreadable event the batch is not known to be free to be applied.
         (Some(batch), Change::Ended | Change::Unreadable(_)) => {
@@ -72,5 +141,5 @@ fn arrival(event: FeedEvent, waiting: &mut HashMap<BatchId, CancellationToken>, 
         }
         (Some(_), Change::Waits) | (None, _) => None,
     };
-    Arrival { revision, cursor, work }
+    Noted { revision, cursor, work }
 }

@@ -8,6 +8,7 @@ mod delivery;
 mod error;
 mod executor;
 mod inbox;
+mod questions;
 mod queue;
 mod quota;
 mod report;
@@ -66,8 +67,8 @@ pub async fn serve(
         tracing::error!(%error, "every batch is refused until the policy can be followed");
     }
     let approval = Approval::new(service.approve, service.attended);
-    let (quota, moved) = (Arc::default(), Once::new());
-    let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop, quota, moved });
+    let (quota, places, moved) = (Arc::default(), questions::places(), Once::new());
+    let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop, quota, places, moved });
     let mut upkeep = JoinSet::new();
     upkeep.spawn(maintenance::run(Arc::clone(&agent.local), Arc::clone(&agent.service.policy)));
     let ended = serve_on(&agent, &mut progress).await.map_err(|error| match removed_state(&agent.local) {

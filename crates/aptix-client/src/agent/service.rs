@@ -7,12 +7,14 @@ use aptix_model::events::trace::{Trace, Via};
 use aptix_model::id::{AgentId, BatchId, HistoryId, WorkspaceId};
 use aptix_model::presence::{ApprovalMode, Presence};
 use aptix_model::report::Report;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
 use super::approval::{Approval, Approve, Attended};
 use super::error::AgentError;
 use super::quota::Quota;
+use crate::connection::question::Answering;
 use crate::connection::receipt::Receipt;
 use crate::connection::{Connection, Lease, LeaseSecret, Position, ServerUrl};
 use crate::policy::files::PolicyFiles;
@@ -33,6 +35,8 @@ pub struct Service {
     pub attended: Attended,
     /// What batches may do; read again for every batch.
     pub policy: Arc<PolicyFiles>,
+    /// Who answers the server's questions.
+    pub answering: Arc<dyn Answering>,
 }
 
 /// A running agent.
@@ -44,6 +48,8 @@ pub(super) struct Agent {
     pub(super) stop: CancellationToken,
     /// Bounds how many batches are refused in a minute.
     pub(super) quota: Arc<Quota>,
+    /// Places for the questions that are worked on.
+    pub(super) places: Arc<Semaphore>,
     /// Logs once that a root has moved.
     pub(super) moved: Once,
 }
@@ -68,7 +74,7 @@ impl Agent {
                 Approve::Auto => ApprovalMode::Auto,
                 Approve::Never => ApprovalMode::Never,
             }),
-            features: Vec::new(),
+            features: self.service.answering.kinds().iter().map(|kind| kind.feature().to_owned()).collect(),
         }
     }
 

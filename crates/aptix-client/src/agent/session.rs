@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::attempt::Unfinished;
 use super::error::AgentError;
-use super::inbox::{self, Arrival};
+use super::inbox::{self, Arrival, Inbox};
+use super::questions::Desk;
 use super::queue::Queue;
 use super::service::{Agent, Progress, Session};
 use super::{delivery, executor};
@@ -41,14 +42,16 @@ pub(super) async fn run(agent: &Arc<Agent>, progress: &mut Progress) -> Result<O
         Position::Revision(_) => OnceLock::new(),
     };
     let alive = CancellationToken::new();
-    let session = Arc::new(Session { agent: Arc::clone(agent), connection, lease, history, alive: alive.clone() });
+    let desk = Desk::new(Arc::clone(agent), feed.answers(), alive.clone());
+    let inbox = Inbox { feed, connection: connection.clone(), desk, alive: alive.clone() };
+    let session = Arc::new(Session { agent: Arc::clone(agent), connection, lease, history, alive });
     let grace = async {
         agent.stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
     };
     let (sender, mut arrivals) = mpsc::channel(inbox::AHEAD);
     let mut reader = JoinSet::new();
-    reader.spawn(inbox::read_ahead(feed, sender, alive));
+    reader.spawn(inbox.read_ahead(sender));
     tokio::select! {
         outcome = work(&session, &mut arrivals, &mut progress.position) => outcome?,
         () = grace => tracing::warn!("stopping before everything is reported; it is reported at the next start"),

@@ -21,6 +21,7 @@ use tonic::codegen::Bytes;
 use super::batches::absent;
 use super::call_error::CallError;
 use super::link::{ANSWER, Connection, timed};
+use super::question::{Answers, Question};
 
 /// An interval between heartbeats is held to these bounds, whatever the server says.
 const HEARTBEAT: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
@@ -100,6 +101,8 @@ pub struct Reported {
 pub enum Change {
     /// It may be applied: the whole batch, or why it cannot be understood.
     Approved(Result<Box<BatchRecord>, Vec<Failure>>),
+    /// It may be applied, and is too large for an event: [`Connection::approved`] has it.
+    Omitted,
     /// It is open, and must not be applied yet.
     Waits,
     /// It has ended.
@@ -108,17 +111,27 @@ pub enum Change {
     Unreadable(Box<Failure>),
 }
 
-/// The workspace's events, as they come.
+/// What the server sends.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Incoming {
+    /// Something happened to a batch.
+    Event(FeedEvent),
+    /// Something is asked.
+    Question(Question),
+    /// The answer to the question with this number is not wanted any more.
+    Cancelled(u64),
+}
+
+/// The server's side of a connection, as it comes.
 #[derive(Debug)]
 pub struct Feed {
-    /// Fetches what an event leaves out.
     connection: Connection,
     lease: Lease,
     /// The revision of the last event, or the one after which the feed begins.
     last: Revision,
     stream: Streaming<v1::ServeResponse>,
     /// The agent's side of the stream, which ends the connection once it is dropped.
-    _sender: mpsc::Sender<v1::ServeRequest>,
+    answers: Answers,
 }
 
 impl Connection {
@@ -158,7 +171,7 @@ impl Connection {
         let heartbeat = lease.heartbeat_interval.and_then(|interval| Duration::try_from(interval).ok());
         let heartbeat = heartbeat.unwrap_or(*HEARTBEAT.end()).clamp(*HEARTBEAT.start(), *HEARTBEAT.end());
         let lease = Lease { epoch: lease.epoch, heartbeat, secret: LeaseSecret(lease.secret) };
-        Ok(Feed { connection: self.clone(), lease, last: after.revision(), stream, _sender: sender })
+        Ok(Feed { connection: self.clone(), lease, last: after.revision(), stream, answers: Answers(sender) })
     }
 
     /// Reports what became of a batch; on success the report is durable. A diff that makes the message too large is
@@ -191,6 +204,21 @@ impl Connection {
     }
 }
 
+impl Connection {
+    /// What became of a batch whose event came without it: the batch as it is now.
+    ///
+    /// # Errors
+    /// When the server is lost, or refuses for a reason that passes.
+    pub async fn approved(&self, batch: BatchId) -> Result<Change, CallError> {
+        match self.get(batch).await {
+            Ok(record) => Ok(change(record.state, || Ok(record))),
+            // The feed begins again after the last event that was handled.
+            Err(error) if error.is_passing() => Err(error),
+            Err(error) => Ok(Change::Approved(Err(error.into_failures()))),
+        }
+    }
+}
+
 impl Feed {
     /// The right under which the feed is read.
     #[must_use]
@@ -198,12 +226,18 @@ impl Feed {
         self.lease.clone()
     }
 
-    /// The next event. Events come in the order of their revisions, each one more than the last.
+    /// Where answers to the server's questions go.
+    #[must_use]
+    pub fn answers(&self) -> Answers {
+        self.answers.clone()
+    }
+
+    /// What comes next. Events come in the order of their revisions, each one more than the last.
     ///
     /// # Errors
     /// When the server ends the feed, is lost, lets three heartbeats pass without a message, or sends an event that is not
     /// the next one (EVENT_ORDER). After an error the feed is of no more use.
-    pub async fn next(&mut self) -> Result<FeedEvent, CallError> {
+    pub async fn next(&mut self) -> Result<Incoming, CallError> {
         let patience = self.lease.heartbeat * 3;
         loop {
             let Some(message) = self.connection.within(patience, self.stream.message()).await? else {
@@ -216,38 +250,19 @@ impl Feed {
                         return Err(out_of_order(&found, self.last));
                     }
                     self.last = Revision(event.revision);
-                    let omitted = event.batch.as_ref().is_some_and(|batch| batch.content_omitted);
-                    let event = self.connection.blocking(move || feed_event(event)).await?;
-                    return if omitted { self.completed(event).await } else { Ok(event) };
+                    return self.connection.blocking(move || feed_event(event)).await.map(Incoming::Event);
                 }
                 Some(Message::Heartbeat(heartbeat)) if heartbeat.revision > self.last.0 => {
                     let found =
                         format!("the server says that it sent every event up to revision {}", heartbeat.revision);
                     return Err(out_of_order(&found, self.last));
                 }
-                // A server asks nothing that the agent did not say that it answers. A message that this version does not know
-                // is a sign of life all the same.
-                Some(
-                    Message::Heartbeat(_) | Message::Lease(_) | Message::Question(_) | Message::QuestionCancelled(_),
-                )
-                | None => {}
+                Some(Message::Question(question)) => return Ok(Incoming::Question(question.into())),
+                Some(Message::QuestionCancelled(cancelled)) => return Ok(Incoming::Cancelled(cancelled.question_id)),
+                // A message that this version does not know is a sign of life all the same.
+                Some(Message::Heartbeat(_) | Message::Lease(_)) | None => {}
             }
         }
-    }
-
-    /// An event whose batch was too large for it, with the batch as it is now.
-    async fn completed(&self, mut event: FeedEvent) -> Result<FeedEvent, CallError> {
-        let (Some(batch), Change::Approved(_) | Change::Waits) = (event.batch, &event.change) else {
-            return Ok(event);
-        };
-        event.change = match (self.connection.get(batch).await, event.change) {
-            (Ok(record), _) => change(record.state, || Ok(record)),
-            // The feed begins again after the last event that was handled.
-            (Err(error), _) if error.is_passing() => return Err(error),
-            (Err(error), Change::Approved(_)) => Change::Approved(Err(error.into_failures())),
-            (Err(_), change) => change,
-        };
-        Ok(event)
     }
 }
 
@@ -273,7 +288,11 @@ fn readable(event: v1::BatchEvent) -> Result<Change, Failure> {
     }
     let batch = event.batch.ok_or_else(|| absent("batch"))?;
     let head = v1::Batch { edit: None, report: None, ..batch.clone() };
-    Ok(change(BatchOutline::try_from(head)?.state, || BatchRecord::try_from(batch)))
+    let state = BatchOutline::try_from(head)?.state;
+    if batch.content_omitted && state == BatchState::Approved {
+        return Ok(Change::Omitted);
+    }
+    Ok(change(state, || BatchRecord::try_from(batch)))
 }
 
 fn change(state: BatchState, record: impl FnOnce() -> Result<BatchRecord, Vec<Failure>>) -> Change {

@@ -8,12 +8,13 @@ mod call_error;
 mod feed;
 mod files;
 mod link;
+pub mod question;
 pub mod receipt;
 mod server_url;
 
 pub use self::batches::{ChangeView, Page, StateFeed};
 pub use self::call_error::CallError;
-pub use self::feed::{Change, Feed, FeedEvent, Lease, LeaseSecret, Position, Reported};
+pub use self::feed::{Change, Feed, FeedEvent, Incoming, Lease, LeaseSecret, Position, Reported};
 pub use self::files::CloudText;
 pub use self::link::Connection;
 pub use self::server_url::ServerUrl;

@@ -47,6 +47,19 @@ impl Answer {
         Self(v1::answer::Answer::Failure(failure.into()))
     }
 
+    /// Bytes that it takes in a message.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match &self.0 {
+            v1::answer::Answer::Failure(answer) => answer.encoded_len(),
+            v1::answer::Answer::ReadFiles(answer) => answer.encoded_len(),
+            v1::answer::Answer::StatFiles(answer) => answer.encoded_len(),
+            v1::answer::Answer::ListFiles(answer) => answer.encoded_len(),
+            v1::answer::Answer::SearchFiles(answer) => answer.encoded_len(),
+            v1::answer::Answer::Preview(answer) => answer.encoded_len(),
+        }
+    }
+
     /// The answer, or why there is none.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_client::agent::{AgentError, Approve, Attended, Service, serve};
+use aptix_client::connection::question::{Answering, Unanswered};
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
 use aptix_client::workspace::fs::disk::SystemDisk;
@@ -26,6 +27,8 @@ pub(super) struct Scene {
     pub(super) agents: JoinSet<Result<(), AgentError>>,
     pub(super) stop: CancellationToken,
     pub(super) disk: FaultyDisk,
+    /// Who answers the questions of the server, from the next start on.
+    pub(super) answering: Arc<dyn Answering>,
     _tasks: JoinSet<()>,
 }
 
@@ -41,7 +44,8 @@ impl Scene {
         std::fs::create_dir(place.path().join("ws")).unwrap();
         std::fs::write(place.path().join("ws/a.txt"), "1\n").unwrap();
         let (agents, stop, disk) = (JoinSet::new(), CancellationToken::new(), FaultyDisk::new(fault));
-        let mut scene = Self { server, place, agents, stop, disk, _tasks: tasks };
+        let answering = Arc::new(Unanswered);
+        let mut scene = Self { server, place, agents, stop, disk, answering, _tasks: tasks };
         scene.start_with(approve, fault);
         scene
     }
@@ -56,7 +60,8 @@ impl Scene {
         let local = Workspace::open(&[spec], self.place.path(), Box::new(self.disk.clone())).unwrap();
         let (server, workspace) = (self.server.url.parse().unwrap(), "w".parse().unwrap());
         let policy = Arc::new(PolicyFiles::new(&self.place.path().join("config"), Caller::Server));
-        let service = Service { server, workspace, approve, attended: Attended::Never, policy };
+        let answering = Arc::clone(&self.answering);
+        let service = Service { server, workspace, approve, attended: Attended::Never, policy, answering };
         self.stop = CancellationToken::new();
         self.agents.spawn(serve(local, service, "agent-1".parse().unwrap(), self.stop.clone()));
     }

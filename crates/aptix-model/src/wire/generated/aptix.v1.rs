@@ -2861,13 +2861,13 @@ pub struct Question {
     /// How long the answer is of use, from the moment that the question is received.
     #[prost(message, optional, tag = "2")]
     pub time_left: ::core::option::Option<::prost_types::Duration>,
-    /// What is asked. An agent that does not know the member answers UNIMPLEMENTED.
+    /// What is asked. To a member that it does not know an agent answers a failure: UNAVAILABLE (NO_AGENT).
     #[prost(oneof = "question::Ask", tags = "3, 4, 5, 6, 7")]
     pub ask: ::core::option::Option<question::Ask>,
 }
 /// Nested message and enum types in `Question`.
 pub mod question {
-    /// What is asked. An agent that does not know the member answers UNIMPLEMENTED.
+    /// What is asked. To a member that it does not know an agent answers a failure: UNAVAILABLE (NO_AGENT).
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Ask {
         /// Files as they are now.

@@ -1,0 +1,113 @@
+//! Answers the server's questions, beside the batches and whatever becomes of those: off the async workers, so many at one
+//! time, and no longer than they are wanted.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+use aptix_model::wire::question::{Answer, Ask};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::service::Agent;
+use crate::connection::question::{Answers, Question, Wanted, fitting, unsupported};
+
+/// Questions that are open at one time. The server asks no more.
+const OPEN: usize = 64;
+
+/// Questions of an agent that are worked on at one time; the others wait.
+const AT_ONCE: usize = 8;
+
+/// Answers that are made or wait to be sent. Those of questions that were cancelled count until they notice.
+const UNSENT: usize = 2 * OPEN;
+
+/// Places for the questions that are worked on, over all connections.
+pub(super) fn places() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(AT_ONCE))
+}
+
+/// The questions of one connection. Dropped, it answers none of them any more.
+pub(super) struct Desk {
+    agent: Arc<Agent>,
+    answers: Answers,
+    /// Cancelled when the connection is dead.
+    alive: CancellationToken,
+    open: HashMap<u64, CancellationToken>,
+    tasks: JoinSet<u64>,
+}
+
+impl Desk {
+    pub(super) fn new(agent: Arc<Agent>, answers: Answers, alive: CancellationToken) -> Self {
+        Self { agent, answers, alive, open: HashMap::new(), tasks: JoinSet::new() }
+    }
+
+    /// Takes a question and returns at once. A server that asks more than it may, and takes no answers, gets none.
+    pub(super) fn ask(&mut self, question: Question) {
+        self.clear_away();
+        let Question { number, time_left, ask } = question;
+        if self.tasks.len() >= UNSENT {
+            tracing::warn!(question = number, "the server asks more than it takes answers to; it gets none");
+            return;
+        }
+        let cancelled = self.alive.child_token();
+        let wanted = Wanted::for_time(time_left, cancelled.clone());
+        let (agent, answers) = (Arc::clone(&self.agent), self.answers.clone());
+        let is_open = self.open.len() < OPEN;
+        if is_open {
+            self.open.insert(number, cancelled);
+        }
+        self.tasks.spawn(async move {
+            let answer = match ask {
+                Some(ask) if is_open => answer(&agent, ask, wanted.clone()).await,
+                Some(_) => Some(too_many()),
+                None => Some(unsupported()),
+            };
+            if let Some(answer) = answer.filter(|_| !wanted.is_over()) {
+                answers.send(number, answer).await;
+            }
+            number
+        });
+    }
+
+    /// Ends a question whose answer is not wanted any more.
+    pub(super) fn cancel(&mut self, number: u64) {
+        self.clear_away();
+        if let Some(cancelled) = self.open.remove(&number) {
+            cancelled.cancel();
+        }
+    }
+
+    /// Forgets the questions that are answered.
+    fn clear_away(&mut self) {
+        while let Some(ended) = self.tasks.try_join_next() {
+            if let Ok(number) = ended {
+                self.open.remove(&number);
+            }
+        }
+    }
+}
+
+/// The answer, or nothing if it is not wanted any more.
+async fn answer(agent: &Arc<Agent>, ask: Ask, wanted: Wanted) -> Option<Answer> {
+    let place = tokio::select! {
+        place = Arc::clone(&agent.places).acquire_owned() => place.ok()?,
+        () = wanted.over() => return None,
+    };
+    let work = agent.blocking(move |agent| {
+        // Held until the work has ended, also when nothing waits for it any more.
+        let _place = place;
+        let service = &agent.service;
+        fitting(service.answering.answer(&agent.local, &service.policy, &ask, &wanted))
+    });
+    Some(work.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "a question was not answered");
+        Answer::failed(Failure::new(Reason::Internal, "the agent failed at its answer").hint("its log says why"))
+    }))
+}
+
+fn too_many() -> Answer {
+    let failure = Failure::new(Reason::ResourceExhausted, format!("{OPEN} questions are open on this connection"));
+    Answer::failed(failure.hint("ask again once one of them is answered"))
+}
