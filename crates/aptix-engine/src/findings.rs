@@ -59,6 +59,11 @@ impl Findings {
         other.listed.into_iter().for_each(|failure| self.add(|| complete(failure)));
     }
 
+    /// Sorts what is listed by this key; failures with the same key keep their order.
+    pub(crate) fn sort_by_key<K: Ord>(&mut self, key: impl FnMut(&Failure) -> K) {
+        self.listed.sort_by_key(key);
+    }
+
     /// The same, each failure completed by `complete`.
     pub(crate) fn map(self, complete: impl Fn(Failure) -> Failure) -> Self {
         Self { listed: self.listed.into_iter().map(complete).collect(), ..self }

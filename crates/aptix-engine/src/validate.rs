@@ -24,16 +24,16 @@ use crate::valid::{ValidBatch, ValidEdit, ValidFile};
 /// # Errors
 /// What is wrong with the batch, everything at once: up to a hundred failures, then how many more there are.
 pub fn validate<'a>(batch: &'a Batch, limits: &Limits) -> Result<ValidBatch<'a>, Vec<Failure>> {
-    check(batch, None, limits)
+    check(batch, None, limits).map_err(Findings::into_failures)
 }
 
 /// Checks a batch, or what can be read of one: then `positions` has the index of each of its file patches in the whole.
-fn check<'a>(batch: &'a Batch, positions: Option<&[usize]>, limits: &Limits) -> Result<ValidBatch<'a>, Vec<Failure>> {
+fn check<'a>(batch: &'a Batch, positions: Option<&[usize]>, limits: &Limits) -> Result<ValidBatch<'a>, Findings> {
     let mut findings = Findings::default();
     let is_whole = positions.is_none();
     if let Some((field, violation)) = too_many(batch, is_whole, limits) {
         findings.add(|| violation.failure().field(field));
-        return Err(findings.into_failures());
+        return Err(findings);
     }
     let mut site = Site::new(&mut findings, limits, positions);
     site.check_text("batchLabel", batch.label.as_deref());
@@ -62,7 +62,7 @@ fn check<'a>(batch: &'a Batch, positions: Option<&[usize]>, limits: &Limits) -> 
             Err(failure) => site.refuse(&format!("line {}", quote.first_line), || failure),
         }
     }
-    findings.or(ValidBatch { batch, files, quotes })
+    findings.check().map(|()| ValidBatch { batch, files, quotes })
 }
 
 /// Checks everything about a batch that needs no file, under each way of reading its names.
@@ -70,23 +70,26 @@ fn check<'a>(batch: &'a Batch, positions: Option<&[usize]>, limits: &Limits) -> 
 /// # Errors
 /// What is wrong with it, whichever files exist.
 pub fn validate_open(batch: &Batch, limits: &Limits) -> Result<(), Vec<Failure>> {
-    check_open(batch, None, limits)
+    check_open(batch, None, limits).map_err(Findings::into_failures)
 }
 
-/// Everything that is wrong with a batch of which some file patches have the wrong shape, in the order of the files; the others
-/// are checked as [`validate_open`] checks a whole batch. What is about no single file comes last.
+/// Everything that is wrong with a batch of which some file patches have the wrong shape, in the order of the files: up to a
+/// hundred failures, then how many more there are. The other file patches are checked as [`validate_open`] checks a whole batch,
+/// and what is found wrong with them is completed by `complete`. What is about no single file comes last.
 #[must_use]
-pub fn validate_part(part: PartialBatch, limits: &Limits) -> Vec<Failure> {
-    let PartialBatch { batch, positions, mut failures } = part;
+pub fn validate_part(part: &PartialBatch, limits: &Limits, complete: impl Fn(Failure) -> Failure) -> Vec<Failure> {
+    let PartialBatch { batch, positions, failures } = part;
+    let mut findings = Findings::default();
+    failures.iter().for_each(|failure| findings.add(|| failure.clone()));
     let positions = (!failures.is_empty()).then_some(positions.as_slice());
-    if let Err(found) = check_open(&batch, positions, limits) {
-        failures.extend(found);
+    if let Err(found) = check_open(batch, positions, limits) {
+        findings.absorb(found, complete);
     }
-    failures.sort_by_key(|failure| failure.file_index.unwrap_or(usize::MAX));
-    failures
+    findings.sort_by_key(|failure| failure.file_index.unwrap_or(usize::MAX));
+    findings.into_failures()
 }
 
-fn check_open(batch: &Batch, positions: Option<&[usize]>, limits: &Limits) -> Result<(), Vec<Failure>> {
+fn check_open(batch: &Batch, positions: Option<&[usize]>, limits: &Limits) -> Result<(), Findings> {
     let mut readings = readings::assumptions(batch).peekable();
     if readings.peek().is_none() {
         return check(batch, positions, limits).map(drop);

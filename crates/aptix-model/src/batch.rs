@@ -62,6 +62,39 @@ pub struct PartialBatch {
     pub failures: Vec<Failure>,
 }
 
+impl PartialBatch {
+    /// Adds the file patch at this index of the edit, unless something is wrong with its shape; `read` adds that to the failures.
+    pub fn add_file(&mut self, index: usize, read: impl FnOnce(&mut Vec<Failure>) -> Option<FilePatch>) {
+        let before = self.failures.len();
+        let file = read(&mut self.failures);
+        if let Some(file) = file.filter(|_| self.failures.len() == before) {
+            self.positions.push(index);
+            self.batch.files.push(file);
+        }
+    }
+}
+
+/// Of an edit all of which has the right shape.
+impl From<Batch> for PartialBatch {
+    fn from(batch: Batch) -> Self {
+        Self { positions: (0..batch.files.len()).collect(), batch, failures: Vec::new() }
+    }
+}
+
+/// Of an edit of which nothing can be read.
+impl From<Vec<Failure>> for PartialBatch {
+    fn from(failures: Vec<Failure>) -> Self {
+        Self { failures, ..Self::default() }
+    }
+}
+
+/// Of an edit of which nothing can be read.
+impl From<Failure> for PartialBatch {
+    fn from(failure: Failure) -> Self {
+        Vec::from(failure).into()
+    }
+}
+
 /// What happens to one file (TUL-002 4.2).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FilePatch {

@@ -17,7 +17,10 @@ mod reported;
 pub(crate) mod subject;
 #[cfg(any(feature = "agent", feature = "mcp"))]
 pub(crate) mod traced;
+mod violations;
 mod withheld;
+
+use std::borrow::Cow;
 
 use aptix_engine::correct::correct;
 use aptix_engine::plan::{self, BatchPlan};
@@ -34,6 +37,7 @@ use aptix_model::report::{Report, Withheld};
 
 pub use self::options::{ApplyOptions, Mode};
 pub use self::refusal::Refusal;
+pub use self::violations::refuse_document;
 pub use self::withheld::Hidden;
 
 use self::clipboards::SessionClipboards;
@@ -59,9 +63,9 @@ pub fn apply(
     let policy = options.policy;
     policy.may_write()?;
     refuse_removed(workspace)?;
-    let settled = names::settle(workspace, batch)?;
+    let settled = settle(workspace, batch, policy)?;
     let batch = settled.as_ref();
-    let mut valid = validate::validate(batch, &policy.limits)?;
+    let mut valid = valid(workspace, batch, policy)?;
     let mut files = Files::find(workspace, &valid, policy)?;
     let clipboards = SessionClipboards::read(workspace, batch, options)?;
     let settings = settings(policy, &clipboards.content);
@@ -99,8 +103,8 @@ pub fn look<R>(
     policy: &Policy,
     see: impl FnOnce(&BatchPlan<'_>) -> R,
 ) -> Result<R, Refusal> {
-    let settled = names::settle(workspace, batch)?;
-    let mut valid = validate::validate(settled.as_ref(), &policy.limits)?;
+    let settled = settle(workspace, batch, policy)?;
+    let mut valid = valid(workspace, settled.as_ref(), policy)?;
     let files = Files::find(workspace, &valid, policy)?;
     let hidden = files.hidden(&valid);
     if !hidden.is_empty() {
@@ -110,6 +114,17 @@ pub fn look<R>(
     let (observed, quotable) = files.observed();
     let planned = plan::plan_quoting(&valid, &observed, &quotable, &settings(policy, &Clipboards::new()));
     Ok(see(&planned.map_err(|failures| not_planned(failures, workspace, policy, &valid, &files))?))
+}
+
+/// The batch with one path for each of its files.
+fn settle<'b>(workspace: &Workspace, batch: &'b Batch, policy: &Policy) -> Result<Cow<'b, Batch>, Refusal> {
+    let settled = names::settle(workspace, batch);
+    settled.map_err(|refusal| violations::refuse(workspace, batch, policy, refusal.failures))
+}
+
+fn valid<'b>(workspace: &Workspace, batch: &'b Batch, policy: &Policy) -> Result<ValidBatch<'b>, Refusal> {
+    let valid = validate::validate(batch, &policy.limits);
+    valid.map_err(|_| violations::refuse(workspace, batch, policy, Vec::new()))
 }
 
 /// The withheld files that the batch is compared with, because a person agreed to it.

@@ -11,7 +11,7 @@ use aptix_model::id::BatchId;
 use aptix_model::report::Report;
 
 use crate::apply::traced::Traced;
-use crate::apply::{ApplyOptions, Refusal, apply};
+use crate::apply::{ApplyOptions, Refusal, apply, refuse_document};
 use crate::workspace::roots::root::RootSpec;
 
 use super::document::DocumentArgs;
@@ -62,7 +62,8 @@ fn attempt(
     progress::end();
     // Before an error in a document that is refused anyhow.
     policy.may_write()?;
-    let document = args.document.read()?;
+    let document = args.document.read().map_err(Refusal::from)?;
+    let document = document.map_err(|document| refuse_document(&workspace, &document, &policy))?;
     writing.warnings.extend(document.warnings);
     let batch = &*understood.insert(document.batch);
     traced.log(Event::Received(batch));

@@ -10,7 +10,7 @@ use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
-use crate::apply::{Refusal, look};
+use crate::apply::{Refusal, look, refuse_document};
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::fs::disk::SystemDisk;
@@ -66,7 +66,8 @@ pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
 fn attempt(args: &Args, state_home: &Path, policies: &PolicyFiles) -> Result<Vec<u8>, Refused> {
     let workspace = Workspace::open_to_look(std::slice::from_ref(&args.root), state_home, Box::new(SystemDisk))?;
     let policy = policies.read(&workspace).map_err(|error| error.failure())?;
-    let document = args.document.read()?;
+    let document = args.document.read().map_err(Refusal::from)?;
+    let document = document.map_err(|document| refuse_document(&workspace, &document, &policy))?;
     document.warnings.iter().for_each(output::warn);
     let written = look(&workspace, &document.batch, &policy, |plan| write(plan, args.to))
         .map_err(|refusal| Refusal { failures: in_terms_of(document.dialect, &document.batch, refusal.failures) })?;

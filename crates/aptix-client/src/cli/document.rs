@@ -4,12 +4,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use aptix_model::documents::{self, Dialect, Document, UnknownDialect};
+use aptix_model::documents::{self, Dialect, Document, PartialDocument, UnknownDialect};
 use aptix_model::failure::Failure;
 use aptix_model::limits::DOCUMENT_BYTES;
 use aptix_model::reason::Reason;
-
-use crate::apply::Refusal;
 
 /// Arguments of a command that reads a document.
 #[derive(clap::Args, Debug)]
@@ -35,7 +33,10 @@ fn dialect(text: &str) -> Result<DialectChoice, UnknownDialect> {
 
 impl DocumentArgs {
     /// Reads and parses the document.
-    pub(super) fn read(&self) -> Result<Document, Refusal> {
+    ///
+    /// # Errors
+    /// The document cannot be read, or parsed.
+    pub(super) fn read(&self) -> Result<Result<Document, PartialDocument>, Failure> {
         let file = self.file.as_deref().filter(|path| *path != Path::new("-"));
         // No more of it than would already be too much.
         let limit = DOCUMENT_BYTES as u64 + 1;
@@ -49,6 +50,6 @@ impl DocumentArgs {
             Failure::new(Reason::ReadFailed, format!("cannot read the document from {name}: {error}"))
                 .hint("name a file that can be read, or give the document on stdin")
         })?;
-        Ok(documents::parse(&bytes, self.dialect.0)?)
+        Ok(documents::parse_part(&bytes, self.dialect.0))
     }
 }

@@ -2,11 +2,16 @@
 
 use std::cell::OnceCell;
 
+use aptix_engine::validate::validate_part;
 use aptix_model::batch::{Batch, Content, Origin};
+use aptix_model::documents::Document;
+use aptix_model::documents::terms::in_terms_of_part;
 use aptix_model::id::{IdError, RequestId};
+use aptix_model::limits::Limits;
 use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 
+use crate::apply::Refusal;
 use crate::connection::{CallError, Connection};
 
 use super::document::DocumentArgs;
@@ -36,7 +41,13 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
     let form = args.form;
     let request = request?;
     let (document, origin) = (args.document, args.origin.origin());
-    let document = match tokio::task::spawn_blocking(move || document.read()).await? {
+    let read = move || -> Result<Document, Refusal> {
+        document.read()?.map_err(|document| {
+            let in_terms = |failure| in_terms_of_part(&document, failure);
+            validate_part(&document.part, &Limits::DEFAULT, in_terms).into()
+        })
+    };
+    let document = match tokio::task::spawn_blocking(read).await? {
         Ok(document) => document,
         Err(refusal) => return Ok(output::show_refused(form, &Refused::from(refusal))),
     };

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aptix_engine::hunk::Member;
 use aptix_model::batch::{Batch, Origin};
-use aptix_model::documents::Dialect;
 use aptix_model::documents::terms::in_terms_of;
+use aptix_model::documents::{Dialect, PartialDocument};
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
@@ -21,7 +21,7 @@ use super::hunks::Hunks;
 use super::until::Until;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::traced::Traced;
-use crate::apply::{ApplyOptions, Mode, Refusal, apply};
+use crate::apply::{ApplyOptions, Mode, Refusal, apply, refuse_document};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 use crate::policy::places::Places;
@@ -87,6 +87,15 @@ impl Author {
     pub(super) fn trace(&self) -> Trace {
         let origin = Origin { session_id: Some(self.name.clone()), ..Origin::default() };
         Trace { origin, ..Trace::new(Via::Mcp) }
+    }
+
+    /// The refusal of arguments that do not have the shape of the tool's.
+    pub(super) fn refuse(&self, document: &PartialDocument) -> Refusal {
+        let refusal = match self.policy() {
+            Ok(policy) => refuse_document(&self.workspace, document, &policy),
+            Err(failure) => failure.into(),
+        };
+        self.for_model(refusal)
     }
 
     pub(super) fn member(&self) -> Member<'_> {

@@ -23,7 +23,7 @@ pub(super) fn call(author: &Author, called: &Called, arguments: &str, until: &Un
     let tool = called.tool;
     let mut answer = match tool.parse(arguments) {
         Ok(call) => carry_out(author, called, call, until),
-        Err(failures) => called.refused(&failures),
+        Err(document) => called.refused(&author.refuse(&document).failures),
     };
     if tool.effect == Effect::Writes {
         match author.workspace.unnamed_displaced_writes() {

@@ -9,6 +9,7 @@ mod prepared;
 mod protocol;
 mod secrets;
 mod twice;
+mod wrong_shapes;
 
 use serde_json::{Value, json};
 

@@ -51,6 +51,11 @@ fn policy() {
 }
 
 #[test]
+fn violations() {
+    run_all(include_str!("scenarios/violations.txt"));
+}
+
+#[test]
 fn documents() {
     run_all(include_str!("scenarios/documents.txt"));
 }

@@ -50,7 +50,7 @@ pub(super) fn parse(text: &str) -> Parsed {
     let (mut batch, merged) = merge::merge(&edits)?;
     // Only now: what is wrong inside a block that nothing ends says more.
     if let Some(block) = answer.blocks.iter().find(|block| block.closing == Closing::Missing) {
-        return Err(vec![open_fence(block)]);
+        return Err(open_fence(block).into());
     }
     if let Some(failure) = cut_fence(text) {
         return Err(failure.into());

@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> Parsed {
     let mut failures = Vec::new();
     let mut fields = Fields::new(Place::default(), &mut failures);
     let (path, content) = (fields.require("path", document.path), fields.require("content", document.content));
-    let (Some(path), Some(content)) = (path, content) else { return Err(failures) };
+    let (Some(path), Some(content)) = (path, content) else { return Err(failures.into()) };
     let file = FilePatch {
         target: Target::Path(document_spelling(&path)),
         key: None,

@@ -2,13 +2,18 @@
 
 use core::str::FromStr;
 
-use crate::batch::Batch;
-use crate::failure::Failure;
+use crate::batch::{Batch, PartialBatch};
 use crate::report::Warning;
 use crate::words::words;
 
-/// What a document says, and what was read but has no effect; or everything that is wrong with its shape.
-pub(super) type Parsed = Result<(Batch, Vec<Warning>), Vec<Failure>>;
+/// What a document says, and what was read but has no effect; or everything that is wrong with its shape, and what can be
+/// read in spite of that.
+pub(super) type Parsed = Result<(Batch, Vec<Warning>), PartialBatch>;
+
+/// A document of which this was read.
+pub(super) fn parsed(part: PartialBatch, warnings: Vec<Warning>) -> Parsed {
+    if part.failures.is_empty() { Ok((part.batch, warnings)) } else { Err(part) }
+}
 
 words! {
     /// A way of writing an edit down.

@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::dialect::Parsed;
-use super::fields::{Fields, check_root, given, listed};
+use super::dialect::{Parsed, parsed};
+use super::fields::{Fields, check_root, given};
 use super::json::{self, Bounded, Named, Place};
 use super::keys::Keys;
-use crate::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, WriteFile};
+use crate::batch::{Content, FileEdit, FilePatch, PartialBatch, Presence, Target, WriteFile};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::path::document_spelling;
@@ -23,7 +23,7 @@ const OPERATIONS: [&str; 3] = ["create", "replace", "delete"];
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct BundleDocument {
+pub(super) struct BundleDocument {
     root: Option<String>,
     files: Option<Bounded<FileDocument, { Limits::DEFAULT.files }>>,
 }
@@ -45,15 +45,13 @@ impl Named for FileDocument {
 
 pub(super) fn parse(text: &str) -> Parsed {
     let document: BundleDocument = json::from_str(text)?;
-    let mut failures = Vec::from_iter(check_root(document.root.as_deref()).err());
-    let files = Fields::new(Place::default(), &mut failures).require("files", document.files);
-    let files = files.into_iter().flat_map(|files| files.0).enumerate();
-    let files = files.filter_map(|(index, file)| {
+    let mut part = PartialBatch::from(Vec::from_iter(check_root(document.root.as_deref()).err()));
+    let files = Fields::new(Place::default(), &mut part.failures).require("files", document.files);
+    for (index, file) in files.into_iter().flat_map(|files| files.0).enumerate() {
         let place = Place::new(format!("files[{index}]"), index, None);
-        read_file(&mut Fields::new(place, &mut failures), file)
-    });
-    let files = files.collect();
-    if failures.is_empty() { Ok((Batch { files, ..Batch::default() }, Vec::new())) } else { Err(listed(failures)) }
+        part.add_file(index, |failures| read_file(&mut Fields::new(place, failures), file));
+    }
+    parsed(part, Vec::new())
 }
 
 fn read_file(fields: &mut Fields<'_>, file: FileDocument) -> Option<FilePatch> {

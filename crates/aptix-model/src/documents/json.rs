@@ -20,12 +20,22 @@ const SHOWN: usize = 300;
 
 /// Reads a whole text as one value.
 pub(crate) fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
+    read(text).map_err(|(failure, _)| failure)
+}
+
+/// What is wrong with the type of a value in a text, and the way to it; `None` if every value has its type.
+pub(super) fn misfit<T: DeserializeOwned>(text: &str) -> Option<(Failure, Vec<Step>)> {
+    read::<T>(text).err()
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Result<T, (Failure, Vec<Step>)> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = noted::deserialize(&mut deserializer).map_err(|(error, notes)| {
         let path = notes.path.into_inner();
-        Place::of(&path).put_on(classify(&error, notes.flaw.into_inner(), &path, text))
+        let failure = Place::of(&path).put_on(classify(&error, notes.flaw.into_inner(), &path, text));
+        (failure, if error.is_data() { path } else { Vec::new() })
     })?;
-    deserializer.end().map_err(|error| trailing(&error, text))?;
+    deserializer.end().map_err(|error| (trailing(&error, text), Vec::new()))?;
     Ok(value)
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::dialect::{Dialect, Parsed};
 use super::keys::{Keys, Outline, is_near, shown_keys};
+use super::misfit::{self, Misfit};
 use super::{create_file, file_bundle, json, line_patch, search_patch, str_replace, structured_patch};
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
@@ -45,6 +46,19 @@ impl JsonDialect {
         }
     }
 
+    /// Finds a value that does not have its type; `None` for a dialect without a list.
+    const fn misfit(self) -> Option<Misfit> {
+        let misfit: Misfit = match self {
+            Self::LinePatch => json::misfit::<line_patch::BatchDocument>,
+            Self::CreateFile => return None,
+            Self::SearchPatch => json::misfit::<search_patch::PatchDocument>,
+            Self::StructuredPatch => json::misfit::<structured_patch::PatchDocument>,
+            Self::FileBundle => json::misfit::<file_bundle::BundleDocument>,
+            Self::StrReplace => str_replace::misfit,
+        };
+        Some(misfit)
+    }
+
     pub(super) const fn dialect(self) -> Dialect {
         self.parts().0
     }
@@ -55,7 +69,22 @@ impl JsonDialect {
 
     /// Reads a document in this dialect.
     pub(super) fn parse(self, bytes: &[u8]) -> Parsed {
-        self.parts().2(json::text(bytes)?)
+        let text = json::text(bytes)?;
+        let (_, _, parse) = self.parts();
+        parse(text).map_err(|part| {
+            let rest =
+                self.misfit().and_then(|misfit| misfit::read_rest(text, parse, misfit, |at, item| self.at(at, item)));
+            rest.unwrap_or(part)
+        })
+    }
+
+    /// A failure at an item of the document's list.
+    fn at(self, failure: Failure, item: usize) -> Failure {
+        match self {
+            Self::SearchPatch => Failure { file_index: Some(0), ..failure.change(item) },
+            Self::StrReplace => failure,
+            _ => Failure { file_index: Some(item), ..failure },
+        }
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::dialect::Parsed;
-use super::fields::{Fields, listed};
+use super::dialect::{Parsed, parsed};
+use super::fields::Fields;
 use super::json::{self, Bounded, Given, Named, Place, Whole};
 use super::keys::Keys;
-use crate::batch::{Batch, Change, FileEdit, FilePatch, LinePatch, Operation, Target};
+use crate::batch::{Batch, Change, FileEdit, FilePatch, LinePatch, Operation, PartialBatch, Target};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::path::document_spelling;
@@ -106,20 +106,19 @@ impl Named for ChangeDocument {
 
 pub(super) fn parse(text: &str) -> Parsed {
     let document: BatchDocument = json::from_str(text)?;
-    let mut reading = Reading { failures: Vec::new(), warnings: Vec::new() };
+    let mut reading = Reading { warnings: Vec::new() };
     reading.warn_of_id("batchId", document.batch_id.is_some());
-    let files = Fields::new(Place::default(), &mut reading.failures).require("files", document.files);
-    let files = files.into_iter().flat_map(|files| files.0).enumerate();
-    let files = files.filter_map(|(index, file)| reading.file(index, file)).collect();
-    if !reading.failures.is_empty() {
-        return Err(listed(reading.failures));
+    let mut part = PartialBatch::default();
+    let files = Fields::new(Place::default(), &mut part.failures).require("files", document.files);
+    for (index, file) in files.into_iter().flat_map(|files| files.0).enumerate() {
+        part.add_file(index, |failures| reading.file(index, file, failures));
     }
-    Ok((Batch { label: document.batch_label, key: document.batch_key, files, ..Batch::default() }, reading.warnings))
+    part.batch = Batch { label: document.batch_label, key: document.batch_key, ..part.batch };
+    parsed(part, reading.warnings)
 }
 
 /// What is found on the way from the shape to the batch.
 struct Reading {
-    failures: Vec<Failure>,
     warnings: Vec<Warning>,
 }
 
@@ -133,12 +132,13 @@ impl Reading {
         }
     }
 
-    fn file(&mut self, index: usize, file: FileDocument) -> Option<FilePatch> {
+    fn file(&mut self, index: usize, file: FileDocument, failures: &mut Vec<Failure>) -> Option<FilePatch> {
         self.warn_of_id("filePatchId", file.file_patch_id.is_some());
-        let mut fields = Fields::new(Place::new(format!("files[{index}]"), index, None), &mut self.failures);
+        let mut fields = Fields::new(Place::new(format!("files[{index}]"), index, None), failures);
         let path = fields.require("docPath", file.doc_path);
         let changes = fields.require("changes", file.changes)?.0.into_iter().enumerate();
-        let changes = changes.filter_map(|(position, change)| self.change((index, position), change)).collect();
+        let changes =
+            changes.filter_map(|(position, change)| self.change((index, position), change, failures)).collect();
         Some(FilePatch {
             target: Target::DocPath(document_spelling(&path?)),
             key: file.file_key,
@@ -147,10 +147,15 @@ impl Reading {
         })
     }
 
-    fn change(&mut self, (file, position): (usize, usize), change: ChangeDocument) -> Option<Change> {
+    fn change(
+        &mut self,
+        (file, position): (usize, usize),
+        change: ChangeDocument,
+        failures: &mut Vec<Failure>,
+    ) -> Option<Change> {
         self.warn_of_id("changeId", change.change_id.is_some());
         let place = Place::new(format!("files[{file}].changes[{position}]"), file, Some(position));
-        let mut fields = Fields::new(place, &mut self.failures);
+        let mut fields = Fields::new(place, failures);
         let operation = fields.require("operation", change.operation)?;
         let mut forbid = |field: &str, is_given: bool| {
             let whole = format!("operation '{operation}'");

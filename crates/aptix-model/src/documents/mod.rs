@@ -16,6 +16,7 @@ pub(crate) mod json;
 mod json_dialect;
 mod keys;
 pub(crate) mod line_patch;
+mod misfit;
 mod noted;
 mod recognise;
 pub(crate) mod search_patch;
@@ -27,12 +28,13 @@ pub mod terms;
 mod text_lines;
 mod write;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, PartialBatch};
 use crate::failure::Failure;
 use crate::report::Warning;
 use bytes::{check_size, decode};
 use chat::thought::{self, Thoughtful};
 use dialect::Parsed;
+use fields::listed;
 use git_patch::lines::Extent;
 use json_dialect::JsonDialect;
 use recognise::recognise;
@@ -51,19 +53,47 @@ pub struct Document {
     pub warnings: Vec<Warning>,
 }
 
-/// Reads one document; without a dialect, in the one dialect that it is recognised as.
+/// A document that does not have the shape of its dialect.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PartialDocument {
+    /// The dialect it is written in; none where that cannot be determined.
+    pub dialect: Option<Dialect>,
+    /// What is wrong with its shape, and the file patches with which nothing is.
+    pub part: PartialBatch,
+}
+
+/// A text of which nothing can be read.
+impl From<Failure> for PartialDocument {
+    fn from(failure: Failure) -> Self {
+        Self { dialect: None, part: failure.into() }
+    }
+}
+
+/// Parses one document; without a dialect, in the one dialect that it is recognised as.
 ///
 /// # Errors
-/// Everything that keeps the text from having the shape of its dialect. Syntax errors come alone; errors of shape that
-/// can be determined without guessing come together.
+/// Everything that keeps the text from having the shape of its dialect: up to a hundred failures, then how many more there
+/// are. Syntax errors come alone; errors of shape that can be determined without guessing come together.
 pub fn parse(bytes: &[u8], dialect: Option<Dialect>) -> Result<Document, Vec<Failure>> {
-    let bytes = check_size(bytes)?;
-    let dialect = dialect.map_or_else(|| recognise(bytes), Ok)?;
-    let (batch, warnings) = match dialect {
-        Dialect::Chat => parse_answer(decode(bytes)?)?,
-        dialect => read(bytes, dialect)?,
+    parse_part(bytes, dialect).map_err(|document| listed(document.part.failures))
+}
+
+/// Parses one document as [`parse`] does.
+///
+/// # Errors
+/// All failures, with the file patches that have the right shape: a wrong shape hides its own file alone.
+pub fn parse_part(bytes: &[u8], dialect: Option<Dialect>) -> Result<Document, PartialDocument> {
+    let unread = |failure: Failure| PartialDocument { dialect, part: failure.into() };
+    let bytes = check_size(bytes).map_err(unread)?;
+    let dialect = dialect.map_or_else(|| recognise(bytes), Ok).map_err(unread)?;
+    let parsed = match dialect {
+        Dialect::Chat => decode(bytes).map_err(PartialBatch::from).and_then(parse_answer),
+        dialect => read(bytes, dialect),
     };
-    Ok(Document { dialect, batch, warnings })
+    match parsed {
+        Ok((batch, warnings)) => Ok(Document { dialect, batch, warnings }),
+        Err(part) => Err(PartialDocument { dialect: Some(dialect), part }),
+    }
 }
 
 /// Reads an answer. What its author thought before it is no part of it, and what is left may be a document alone, as any text

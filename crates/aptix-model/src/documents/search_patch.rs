@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::dialect::Parsed;
-use super::fields::{Fields, listed};
+use super::fields::Fields;
 use super::json::{self, Bounded, Named, Place};
 use super::keys::Keys;
 use crate::batch::{Batch, FileEdit, FilePatch, Reindent, SearchChange, SearchOperation, SearchPatch, Target};
@@ -86,7 +86,7 @@ pub(super) fn parse(text: &str) -> Parsed {
         read_change(&mut Fields::new(place, &mut failures), change)
     });
     let changes = changes.collect();
-    let (Some(path), true) = (path, failures.is_empty()) else { return Err(listed(failures)) };
+    let (Some(path), true) = (path, failures.is_empty()) else { return Err(failures.into()) };
     let edit = FileEdit::SearchPatch(SearchPatch { changes });
     let file = FilePatch { target: Target::Path(document_spelling(&path)), key: None, label: None, edit };
     Ok((Batch { files: vec![file], ..Batch::default() }, Vec::new()))

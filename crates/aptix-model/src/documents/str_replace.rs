@@ -6,11 +6,14 @@ use std::collections::BTreeMap;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::dialect::Parsed;
-use super::fields::{Fields, listed};
+use super::dialect::{Parsed, parsed};
+use super::fields::Fields;
 use super::json::{self, Bounded, Named, Place, Whole};
 use super::keys::Keys;
-use crate::batch::{Batch, Content, EditorCommand, EditorCommands, FileEdit, FilePatch, Presence, Target, WriteFile};
+use super::noted;
+use crate::batch::{
+    Batch, Content, EditorCommand, EditorCommands, FileEdit, FilePatch, PartialBatch, Presence, Target, WriteFile,
+};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::path::document_spelling;
@@ -46,6 +49,8 @@ struct CommandDocument {
     view_range: Option<IgnoredAny>,
 }
 
+type Commands = Bounded<CommandDocument, { Limits::DEFAULT.changes }>;
+
 impl Named for CommandDocument {
     const PLURAL: &'static str = "commands";
 }
@@ -57,51 +62,61 @@ enum Step {
     Insert { line: i64, text: String },
 }
 
+/// What is wrong with the type of a value in a list of commands, and the way to it.
+pub(super) fn misfit(text: &str) -> Option<(Failure, Vec<noted::Step>)> {
+    is_list(text).then(|| json::misfit::<Commands>(text)).flatten()
+}
+
+fn is_list(text: &str) -> bool {
+    !text.trim_start().starts_with('{')
+}
+
 pub(super) fn parse(text: &str) -> Parsed {
-    let is_list = !text.trim_start().starts_with('{');
-    let commands = if is_list {
-        json::from_str::<Bounded<CommandDocument, { Limits::DEFAULT.changes }>>(text)?.0
-    } else {
-        vec![json::from_str(text)?]
-    };
-    let mut failures = Vec::new();
+    let is_list = is_list(text);
+    let commands = if is_list { json::from_str::<Commands>(text)?.0 } else { vec![json::from_str(text)?] };
+    let mut part = PartialBatch::default();
     let mut files = Files { files: Vec::new(), positions: BTreeMap::new(), work: WORK };
     for (index, command) in commands.into_iter().enumerate() {
         let place = if is_list { format!("[{index}]") } else { String::new() };
-        let mut fields = Fields::new(Place::named(place), &mut failures);
-        let Some((path, step)) = read(&mut fields, command) else { continue };
+        let mut fields = Fields::new(Place::named(place), &mut part.failures);
+        let (Some(path), step) = read(&mut fields, command) else { continue };
         if let Err(failure) = files.add(index, path, step) {
             fields.refuse("path", failure);
         }
     }
-    if !failures.is_empty() {
-        return Err(listed(failures));
+    for (index, File { path, steps }) in files.files.into_iter().enumerate() {
+        let edit = steps.map(lower);
+        let file = edit.map(|edit| FilePatch { target: Target::Path(path), key: None, label: None, edit });
+        part.add_file(index, |_| file);
     }
-    let files = files.files.into_iter().map(|(path, steps)| FilePatch {
-        target: Target::Path(path),
-        key: None,
-        label: None,
-        edit: lower(steps),
-    });
-    Ok((Batch { files: files.collect(), ..Batch::default() }, Vec::new()))
+    parsed(part, Vec::new())
 }
 
 /// The commands of each file, in the order in which the files are named.
 struct Files {
-    files: Vec<(String, Vec<(usize, Step)>)>,
+    files: Vec<File>,
     positions: BTreeMap<String, usize>,
     /// What is left of [`WORK`].
     work: usize,
 }
 
+/// The commands of one file, with their positions in the list; none if something is wrong with one of them.
+struct File {
+    path: String,
+    steps: Option<Vec<(usize, Step)>>,
+}
+
 impl Files {
-    fn add(&mut self, index: usize, path: String, step: Step) -> Result<(), Failure> {
+    /// Adds a command, or what is wrong with one, to its file.
+    fn add(&mut self, index: usize, path: String, step: Option<Step>) -> Result<(), Failure> {
         let position = *self.positions.entry(path.clone()).or_insert(self.files.len());
         if position == self.files.len() {
-            self.files.push((path, Vec::new()));
+            self.files.push(File { path, steps: Some(Vec::new()) });
         }
-        let Some((_, steps)) = self.files.get_mut(position) else { return Ok(()) };
-        for (other, before) in steps.iter() {
+        let Some(File { steps: found, .. }) = self.files.get_mut(position) else { return Ok(()) };
+        let Some(mut steps) = found.take() else { return Ok(()) };
+        let Some(step) = step else { return Ok(()) };
+        for (other, before) in &steps {
             self.work = before.cost(&step).and_then(|cost| self.work.checked_sub(cost)).ok_or_else(too_many)?;
             if let Some(why) = before.matters_to(&step) {
                 let message = format!("the command edits the same file as command {other} of the list, and {why}");
@@ -111,6 +126,7 @@ impl Files {
             }
         }
         steps.push((index, step));
+        *found = Some(steps);
         Ok(())
     }
 }
@@ -168,10 +184,16 @@ fn lower(steps: Vec<(usize, Step)>) -> FileEdit {
     FileEdit::EditorCommands(EditorCommands { commands })
 }
 
-fn read(fields: &mut Fields<'_>, document: CommandDocument) -> Option<(String, Step)> {
+/// Reads a command: its file, and what it does to it.
+fn read(fields: &mut Fields<'_>, document: CommandDocument) -> (Option<String>, Option<Step>) {
     let command = fields.require("command", document.command.as_deref());
     let path = fields.require("path", document.path.as_deref()).and_then(|path| relative(fields, path));
-    let command = command.filter(|command| is_edit(fields, command))?;
+    let command = command.filter(|command| is_edit(fields, command)).map(str::to_owned);
+    (path, command.and_then(|command| read_step(fields, &command, document)))
+}
+
+fn read_step(fields: &mut Fields<'_>, command: &str, document: CommandDocument) -> Option<Step> {
+    let mut is_whole = true;
     for (field, is_given, owners) in [
         ("file_text", document.file_text.is_some(), &["create"][..]),
         ("old_str", document.old_str.is_some(), &["str_replace"]),
@@ -182,6 +204,7 @@ fn read(fields: &mut Fields<'_>, document: CommandDocument) -> Option<(String, S
     ] {
         let is_foreign = is_given && !owners.contains(&command);
         fields.forbid(field, is_foreign, &format!("command '{command}'"), ", or choose the command that has it");
+        is_whole &= !is_foreign;
     }
     let step = match command {
         "create" => Step::Create(fields.require("file_text", document.file_text)?),
@@ -203,7 +226,7 @@ fn read(fields: &mut Fields<'_>, document: CommandDocument) -> Option<(String, S
             Step::Insert { line: line?.0, text: text? }
         }
     };
-    Some((path?, step))
+    is_whole.then_some(step)
 }
 
 /// Whether a command is one that edits; any other is refused.

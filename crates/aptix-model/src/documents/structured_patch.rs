@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::dialect::Parsed;
-use super::fields::{Fields, check_root, listed};
+use super::dialect::{Parsed, parsed};
+use super::fields::{Fields, check_root};
 use super::json::{self, Bounded, Named, Place};
 use super::keys::Keys;
-use crate::batch::{Batch, FileEdit, FilePatch, Replacement, Replacements, Scope, Target};
+use crate::batch::{Batch, FileEdit, FilePatch, PartialBatch, Replacement, Replacements, Scope, Target};
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::path::document_spelling;
@@ -51,11 +51,12 @@ impl Named for ReplacementDocument {
 
 pub(super) fn parse(text: &str) -> Parsed {
     let document: PatchDocument = json::from_str(text)?;
-    let mut failures = Vec::from_iter(check_root(document.root.as_deref()).err());
-    let patches = Fields::new(Place::default(), &mut failures).require("patches", document.patches);
-    let files = patches.into_iter().flat_map(|patches| patches.0).enumerate();
-    let files = files.filter_map(|(index, file)| read_file(index, file, &mut failures)).collect();
-    if failures.is_empty() { Ok((Batch { files, ..Batch::default() }, Vec::new())) } else { Err(listed(failures)) }
+    let mut part = PartialBatch::from(Vec::from_iter(check_root(document.root.as_deref()).err()));
+    let patches = Fields::new(Place::default(), &mut part.failures).require("patches", document.patches);
+    for (index, file) in patches.into_iter().flat_map(|patches| patches.0).enumerate() {
+        part.add_file(index, |failures| read_file(index, file, failures));
+    }
+    parsed(part, Vec::new())
 }
 
 fn read_file(index: usize, file: FileDocument, failures: &mut Vec<Failure>) -> Option<FilePatch> {

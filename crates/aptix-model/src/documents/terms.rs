@@ -7,7 +7,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::Dialect;
+use super::{Dialect, PartialDocument};
 use crate::batch::{Batch, FileEdit};
 use crate::failure::{Failure, REPLACE_HINT};
 use crate::reason::Reason;
@@ -108,21 +108,35 @@ const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static Terms {
 pub fn in_terms_of(dialect: Dialect, batch: &Batch, mut failures: Vec<Failure>) -> Vec<Failure> {
     for failure in &mut failures {
         let edit = failure.file_index.and_then(|file| batch.files.get(file)).map(|file| &file.edit);
-        let terms = terms(dialect, edit);
-        if let Some(field) = &mut failure.field {
-            *field = terms.field(field);
-        }
-        if failure.reason == Reason::FileExists
-            && failure.hint.as_deref() == Some(REPLACE_HINT)
-            && let Some(replaces) = terms.replaces
-        {
-            failure.hint = Some(format!("read the file and edit it; {replaces}"));
-        }
+        terms(dialect, edit).put_on(failure);
     }
     failures
 }
 
+/// A failure of what can be read of a document in the terms of its dialect.
+#[must_use]
+pub fn in_terms_of_part(document: &PartialDocument, mut failure: Failure) -> Failure {
+    let PartialDocument { dialect, part } = document;
+    let edit_at = |file| Some(&part.batch.files.get(part.positions.binary_search(&file).ok()?)?.edit);
+    if let Some(dialect) = dialect {
+        terms(*dialect, failure.file_index.and_then(edit_at)).put_on(&mut failure);
+    }
+    failure
+}
+
 impl Terms {
+    fn put_on(&self, failure: &mut Failure) {
+        if let Some(field) = &mut failure.field {
+            *field = self.field(field);
+        }
+        if failure.reason == Reason::FileExists
+            && failure.hint.as_deref() == Some(REPLACE_HINT)
+            && let Some(replaces) = self.replaces
+        {
+            failure.hint = Some(format!("read the file and edit it; {replaces}"));
+        }
+    }
+
     /// A field as the dialect names it: `files[0].changes[1].oldText[2]`, the engine's way, has up to three parts.
     fn field(&self, field: &str) -> String {
         let mut parts = Vec::new();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::look::{ReadFile, Search};
 use crate::batch::FilePatch;
-use crate::documents::{Document, json};
+use crate::documents::{Document, PartialDocument, json};
 use crate::failure::Failure;
 use crate::id::FilePatchId;
 
@@ -30,7 +30,7 @@ pub struct Tool {
     /// Generates the schema of the structured answer.
     pub(super) output: fn() -> Map<String, Value>,
     /// Parses the arguments.
-    pub(super) parse: fn(&str) -> Result<Call, Vec<Failure>>,
+    pub(super) parse: fn(&str) -> Result<Call, PartialDocument>,
 }
 
 /// What a tool does to files.
@@ -104,7 +104,7 @@ impl Tool {
     ///
     /// # Errors
     /// When they do not have the shape that the schema describes, or a text in them cannot be parsed.
-    pub fn parse(&self, arguments: &str) -> Result<Call, Vec<Failure>> {
+    pub fn parse(&self, arguments: &str) -> Result<Call, PartialDocument> {
         (self.parse)(arguments)
     }
 }
@@ -113,6 +113,6 @@ impl Tool {
 pub(super) fn read<A: DeserializeOwned>(
     arguments: &str,
     call: impl FnOnce(A) -> Result<Call, Failure>,
-) -> Result<Call, Vec<Failure>> {
+) -> Result<Call, PartialDocument> {
     Ok(call(json::from_str(arguments)?)?)
 }

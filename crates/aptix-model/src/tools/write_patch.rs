@@ -21,5 +21,5 @@ pub(super) const TOOL: Tool = Tool {
     form: Form::InvokeResult,
     input: schema::input::<BatchDocument>,
     output: answer::invoke_result,
-    parse: |text| documents::parse(text.as_bytes(), Some(Dialect::LinePatch)).map(Call::Document),
+    parse: |text| documents::parse_part(text.as_bytes(), Some(Dialect::LinePatch)).map(Call::Document),
 };

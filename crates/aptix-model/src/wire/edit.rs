@@ -100,7 +100,7 @@ fn file_edit(index: usize, action: v1::file_patch::Action, failures: &mut Vec<Fa
         Wire::EditorCommands(edit) => Ok(FileEdit::EditorCommands(search::editor_commands(index, edit, failures))),
         Wire::Replacements(all) => Ok(FileEdit::Replacements(search::replacements(index, all, failures))),
         Wire::GitPatch(patch) => hunks::git_patch(index, patch, failures).map(FileEdit::GitPatch),
-        Wire::GitSeries(series) => hunks::git_series(index, series, failures).map(FileEdit::GitSeries),
+        Wire::GitSeries(series) => Ok(FileEdit::GitSeries(hunks::git_series(index, series, failures))),
         Wire::AnchorEdit(edit) => anchor::anchor_edit(index, edit).map(FileEdit::AnchorEdit),
         Wire::ContextPatch(patch) => Ok(FileEdit::ContextPatch(hunks::context_patch(index, patch, failures))),
         Wire::Quote(_) => Err(quote::misplaced(index)),

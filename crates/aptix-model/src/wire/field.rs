@@ -70,7 +70,17 @@ pub(super) fn each<W, T>(
     failures: &mut Vec<Failure>,
     read: impl Fn(&str, W) -> Result<T, Failure>,
 ) -> Vec<T> {
-    let changes = changes.into_iter().enumerate().filter_map(|(position, change)| {
+    each_below((file, 0), changes, failures, read)
+}
+
+/// Reads the changes of a part of a file patch that follow so many others.
+pub(super) fn each_below<W, T>(
+    (file, above): (usize, usize),
+    changes: Vec<W>,
+    failures: &mut Vec<Failure>,
+    read: impl Fn(&str, W) -> Result<T, Failure>,
+) -> Vec<T> {
+    let changes = changes.into_iter().zip(above..).filter_map(|(change, position)| {
         let read = read(&format!("files[{file}].changes[{position}]"), change);
         read.map_err(|failure| note(failures, failure.change(position))).ok()
     });

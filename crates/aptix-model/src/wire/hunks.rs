@@ -1,15 +1,25 @@
 //! Edits that show lines around what they change, between the wire and the model: git patches and context patches.
 
-use super::field::{each, missing, unexpected, unknown_enum, with_id};
+use super::field::{each, each_below, missing, note, unexpected, unknown_enum, with_id};
 use super::v1;
 use crate::batch::{Chunk, ChunkLine, ContextPatch, GitKind, GitPatch, Hunk, HunkLine, LineKind};
 use crate::failure::Failure;
 use crate::id::ChangeId;
 
 pub(super) fn git_patch(file: usize, patch: v1::GitPatch, failures: &mut Vec<Failure>) -> Result<GitPatch, Failure> {
+    git_part((file, 0), &format!("files[{file}].gitPatch"), patch, failures)
+}
+
+/// Reads one part of a file, whose hunks follow so many others.
+fn git_part(
+    (file, above): (usize, usize),
+    field: &str,
+    patch: v1::GitPatch,
+    failures: &mut Vec<Failure>,
+) -> Result<GitPatch, Failure> {
     let raw = (patch.kind, patch.kind());
-    let hunks = each(file, patch.hunks, failures, hunk);
-    let kind = git_kind(&format!("files[{file}].gitPatch"), raw, patch.rename_to, patch.copy_from);
+    let hunks = each_below((file, above), patch.hunks, failures, hunk);
+    let kind = git_kind(field, raw, patch.rename_to, patch.copy_from);
     Ok(GitPatch {
         kind: kind?,
         executable: patch.executable,
@@ -20,12 +30,17 @@ pub(super) fn git_patch(file: usize, patch: v1::GitPatch, failures: &mut Vec<Fai
     })
 }
 
-pub(super) fn git_series(
-    file: usize,
-    series: v1::GitSeries,
-    failures: &mut Vec<Failure>,
-) -> Result<Vec<GitPatch>, Failure> {
-    series.parts.into_iter().map(|part| git_patch(file, part, failures)).collect()
+pub(super) fn git_series(file: usize, series: v1::GitSeries, failures: &mut Vec<Failure>) -> Vec<GitPatch> {
+    let mut above = 0;
+    let mut parts = Vec::with_capacity(series.parts.len());
+    for (index, part) in series.parts.into_iter().enumerate() {
+        let count = part.hunks.len();
+        let field = format!("files[{file}].gitSeries.parts[{index}]");
+        let part = git_part((file, above), &field, part, failures);
+        parts.extend(part.map_err(|failure| note(failures, failure)));
+        above += count;
+    }
+    parts
 }
 
 pub(super) fn git_series_message(parts: Vec<GitPatch>, ids: &[ChangeId]) -> v1::GitSeries {

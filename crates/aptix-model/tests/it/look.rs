@@ -11,7 +11,7 @@ fn path(text: &str) -> WorkspacePath {
 }
 
 fn parse(tool: &str, arguments: &str) -> Result<Call, Failure> {
-    find(tool).unwrap().parse(arguments).map_err(|mut failures| failures.remove(0))
+    find(tool).unwrap().parse(arguments).map_err(|mut document| document.part.failures.remove(0))
 }
 
 fn read_file(arguments: &str) -> Result<ReadFile, Failure> {

@@ -20,3 +20,4 @@ mod str_replace;
 mod structured_patch;
 mod tools;
 mod wire;
+mod wrong_shapes;

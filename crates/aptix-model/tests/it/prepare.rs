@@ -23,7 +23,7 @@ const TOOLS: [&str; 7] = [
 ];
 
 fn parse(tool: &str, arguments: &str) -> Result<Call, Failure> {
-    find(tool)?.parse(arguments).map_err(|mut failures| failures.remove(0))
+    find(tool)?.parse(arguments).map_err(|mut document| document.part.failures.remove(0))
 }
 
 fn edit(call: Call) -> (AnchorEdit, Option<FilePatchId>) {

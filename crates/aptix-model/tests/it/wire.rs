@@ -338,6 +338,20 @@ fn what_a_diff_lacks_or_has_too_much_is_named() {
     let hunks = vec![v1::Hunk { lines, ..v1::Hunk::default() }];
     let patch = v1::GitPatch { kind: 1, hunks, ..v1::GitPatch::default() };
     refused(Action::GitPatch(patch), &[("files[0].changes[0].lines[1].kind", Detail::UnknownEnum)]);
+    let lines = vec![v1::HunkLine::default()];
+    let part = |kind| v1::GitPatch {
+        kind,
+        hunks: vec![v1::Hunk { lines: lines.clone(), ..v1::Hunk::default() }],
+        ..v1::GitPatch::default()
+    };
+    let expected = [
+        ("files[0].changes[0].lines[0].kind", Detail::UnknownEnum),
+        ("files[0].gitSeries.parts[0].kind", Detail::UnknownEnum),
+        ("files[0].changes[1].lines[0].kind", Detail::UnknownEnum),
+        ("files[0].changes[2].lines[0].kind", Detail::UnknownEnum),
+        ("files[0].gitSeries.parts[2].renameTo", Detail::Missing),
+    ];
+    refused(Action::GitSeries(v1::GitSeries { parts: [0, 1, 4].map(part).into() }), &expected);
     let line = |kind| v1::HunkLine { kind, ..v1::HunkLine::default() };
     let of = |hunk| Action::GitPatch(v1::GitPatch { kind: 1, hunks: vec![hunk], ..v1::GitPatch::default() });
     let hunk = v1::Hunk { lines: vec![line(1), line(6), line(3)], ..v1::Hunk::default() };

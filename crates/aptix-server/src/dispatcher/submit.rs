@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use aptix_engine::validate::{validate_open, validate_part};
-use aptix_model::batch::{Batch, BlobRef, Content, Origin, PartialBatch};
+use aptix_model::batch::{Batch, BlobRef, Content, Origin};
+use aptix_model::documents::PartialDocument;
+use aptix_model::documents::terms::in_terms_of_part;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
@@ -86,10 +88,13 @@ impl Dispatcher {
     }
 
     /// Refuses a call of the wrong shape with everything that is wrong with it: `failures` of other fields, then those of the
-    /// edit and of the origin. What can be read of the edit is checked as well.
+    /// edit and of the origin. What can be read of the edit is checked as well, in the terms of its document if it has one.
     #[must_use]
-    pub fn refuse(&self, mut failures: Vec<Failure>, origin: &Origin, edit: Option<PartialBatch>) -> Refusal {
-        failures.extend(edit.into_iter().flat_map(|edit| validate_part(edit, &self.settings.limits)));
+    pub fn refuse(&self, mut failures: Vec<Failure>, origin: &Origin, edit: Option<PartialDocument>) -> Refusal {
+        if let Some(edit) = edit {
+            let in_terms = |failure| in_terms_of_part(&edit, failure);
+            failures.extend(validate_part(&edit.part, &self.settings.limits, in_terms));
+        }
         failures.extend(check_origin(origin, self.settings.limits.text_bytes));
         Refusal::Invalid(failures)
     }

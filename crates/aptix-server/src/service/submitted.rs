@@ -1,9 +1,9 @@
 //! What a submit says: an edit as such, or a document, which is read here as the command line reads it.
 
 use aptix_engine::digest::sha256;
-use aptix_model::batch::{Batch, BlobRef, Content, PartialBatch};
+use aptix_model::batch::{Batch, BlobRef, Content};
 use aptix_model::documents::terms::in_terms_of;
-use aptix_model::documents::{self, Dialect, Document};
+use aptix_model::documents::{self, Dialect, Document, PartialDocument};
 use aptix_model::failure::Failure;
 use aptix_model::id::{RequestId, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
@@ -39,28 +39,27 @@ impl Submitted {
         let request_id = request_id.map_err(|failure| failures.push(failure));
         let view = View::asked(request.view).map_err(|failure| failures.push(failure));
         let origin = request.origin.map(Into::into).unwrap_or_default();
-        let (edit, document) = match request.content {
-            Some(Content::Edit(edit)) => (Some(PartialBatch::from(edit)), None),
+        let (content, warnings) = match request.content {
+            Some(Content::Edit(edit)) => (Some(PartialDocument { dialect: None, part: edit.into() }), Vec::new()),
             Some(Content::Document(document)) => match parse(&document) {
                 Ok(Document { dialect, batch, warnings }) => {
-                    (Some(PartialBatch { batch, ..PartialBatch::default() }), Some((dialect, warnings)))
+                    (Some(PartialDocument { dialect: Some(dialect), part: batch.into() }), warnings)
                 }
-                Err(found) => {
-                    failures.extend(found);
-                    (None, None)
-                }
+                Err(document) => (Some(document), Vec::new()),
             },
             None => {
                 failures.push(wire::missing("content", "edit or document"));
-                (None, None)
+                (None, Vec::new())
             }
         };
-        match (workspace, request_id, view, edit) {
-            (Ok(workspace), Ok(request_id), Ok(view), Some(edit)) if edit.failures.is_empty() => {
-                let submission = Submission { workspace, request_id, batch: edit.batch, origin };
-                Ok(Self { submission, document, view })
+        match (workspace, request_id, view, content) {
+            (Ok(workspace), Ok(request_id), Ok(view), Some(PartialDocument { dialect, part }))
+                if part.failures.is_empty() =>
+            {
+                let submission = Submission { workspace, request_id, batch: part.batch, origin };
+                Ok(Self { submission, document: dialect.map(|dialect| (dialect, warnings)), view })
             }
-            (.., edit) => Err(dispatcher.refuse(failures, &origin, edit)),
+            (.., content) => Err(dispatcher.refuse(failures, &origin, content)),
         }
     }
 
@@ -96,13 +95,13 @@ pub(super) fn edit_bytes(batch: &Batch) -> usize {
     v1::Edit::from(batch.clone()).encoded_len()
 }
 
-fn parse(document: &v1::Document) -> Result<Document, Vec<Failure>> {
+fn parse(document: &v1::Document) -> Result<Document, PartialDocument> {
     let dialect = match document.dialect.as_str() {
         "" => None,
         name => Some(name.parse::<Dialect>().map_err(|error| {
             let failure = Failure::new(Reason::InvalidRequest, error.to_string()).detail(Detail::UnknownEnum);
-            vec![failure.field("document.dialect").hint("leave it empty to have it detected")]
+            failure.field("document.dialect").hint("leave it empty to have it detected")
         })?),
     };
-    documents::parse(&document.text, dialect)
+    documents::parse_part(&document.text, dialect)
 }

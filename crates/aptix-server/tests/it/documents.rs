@@ -108,6 +108,49 @@ async fn a_document_that_says_no_edit_is_refused_in_its_own_terms() {
     assert_eq!(listed.await.unwrap_err().code(), Code::NotFound, "nothing was stored");
 }
 
+/// TUL-002-9.2: a wrong shape in one file of a document hides nothing that is wrong with the others, nor with the call.
+#[tokio::test]
+async fn everything_wrong_with_a_document_is_named_at_once() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let cases: [(&str, &[&str]); 5] = [
+        (
+            r#"{"files": [{"docPath": "../a", "originalSha256": "abc", "changes": []},
+                {"docPath": "r/b", "originalSha256": "", "changes": [{"operation": "insert", "afterLine": "1"}]},
+                {"docPath": "r/c", "originalSha256": "", "changes": [{"operation": "x"}]}]}"#,
+            &[
+                "files[0].docPath",
+                "files[0].originalSha256",
+                "files[0].changes",
+                "files[1].changes[0].afterLine",
+                "files[2].changes[0].operation",
+            ],
+        ),
+        (
+            r#"{"patches": [{"path": "a", "replacements": {}}, {"path": "../b", "replacements": [{"find": "", "replace": ""}]}]}"#,
+            &["patches[0].replacements", "patches[1].path", "patches[1].replacements[0].find"],
+        ),
+        (
+            r#"{"files": [{"path": "a//b", "content": ""}, {"path": "b", "content": 1}, {"path": "c"}]}"#,
+            &["files[0].path", "files[1].content", "files[2].content"],
+        ),
+        (
+            r#"{"path": "../a", "patches": [{"operation": "replace", "oldText": 1}, {"operation": "append"}]}"#,
+            &["patches[0].oldText", "patches[1].operation"],
+        ),
+        (
+            r#"[{"command": "str_replace", "path": "a", "old_str": "", "new_str": "x"}, {"command": "view", "path": "b"}]"#,
+            &["old_str", "[1].command"],
+        ),
+    ];
+    for (text, named) in cases {
+        let status = client.batches.submit_batch(document("r1", "", text)).await.unwrap_err();
+        assert_eq!(fields(&status), named, "{text}");
+        let status = client.batches.submit_batch(document("no id", "", text)).await.unwrap_err();
+        assert_eq!(fields(&status), [&["requestId"], named].concat(), "{text}");
+    }
+}
+
 /// Content that is too large for a message is stored as a blob; the same document again names the same blob.
 #[tokio::test]
 async fn large_content_of_a_document_becomes_a_blob() {

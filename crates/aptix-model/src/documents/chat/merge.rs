@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::fence::Block;
 use super::kind::Kind;
 use super::place::{at_its_lines, place, within};
-use crate::batch::{Batch, FilePatch, Target};
-use crate::documents::dialect::Parsed;
+use crate::batch::{FilePatch, PartialBatch, Target};
+use crate::documents::dialect::{Parsed, parsed};
 use crate::documents::git_patch::lines::Extent;
 use crate::documents::{codex_patch, git_patch, search_replace};
 use crate::failure::Failure;
@@ -15,21 +15,38 @@ use crate::reason::{Detail, Reason};
 /// Reads all edits, in their order, and puts them together.
 ///
 /// # Errors
-/// What is wrong with one of them; or two are about one file.
+/// What is wrong with each of them; or two are about one file.
 pub(super) fn merge(edits: &[(Kind, Block)]) -> Parsed {
-    let (mut batch, mut warnings) = (Batch::default(), Vec::new());
+    let (mut whole, mut warnings) = (PartialBatch::default(), Vec::new());
     let mut seen = BTreeMap::new();
+    // How many files the blocks above have, as far as that is known.
+    let mut above = 0;
     for (kind, block) in edits {
-        let (part, found) = read_block(*kind, block)?;
-        for file in &part.files {
-            check_other_blocks(file, block, &mut seen)?;
+        let part = match read_block(*kind, block) {
+            Ok((batch, found)) => {
+                warnings.extend(found);
+                batch.into()
+            }
+            Err(part) => part,
+        };
+        whole.batch.label = whole.batch.label.or(part.batch.label);
+        whole.batch.key = whole.batch.key.or(part.batch.key);
+        let mut count = 0;
+        for (index, file) in part.positions.into_iter().zip(part.batch.files) {
+            count = count.max(index + 1);
+            whole.add_file(above + index, |failures| {
+                let check = check_other_blocks(&file, block, &mut seen);
+                check.map_err(|failure| failures.push(failure)).ok().map(|()| file)
+            });
         }
-        batch.label = batch.label.or(part.label);
-        batch.key = batch.key.or(part.key);
-        batch.files.extend(part.files);
-        warnings.extend(found);
+        for failure in part.failures {
+            let index = failure.file_index;
+            count = count.max(index.map_or(1, |index| index + 1));
+            whole.failures.push(Failure { file_index: index.map(|index| above + index), ..failure });
+        }
+        above += count;
     }
-    Ok((batch, warnings))
+    parsed(whole, warnings)
 }
 
 /// Reads the edit in a block; what it is refused for has the lines of the answer.
@@ -41,9 +58,10 @@ fn read_block(kind: Kind, block: &Block) -> Parsed {
         Kind::Envelope => codex_patch::parse(text),
         Kind::Json(dialect) => dialect.parse(text.as_bytes()),
     };
-    read(&block.text).map_err(|failures| {
-        let again = read(&at_its_lines(block));
-        again.err().unwrap_or(failures).into_iter().map(|failure| within(block, failure)).collect()
+    read(&block.text).map_err(|part| {
+        let again = read(&at_its_lines(block)).err().unwrap_or(part);
+        let failures = again.failures.into_iter().map(|failure| within(block, failure)).collect();
+        PartialBatch { failures, ..again }
     })
 }
 
