@@ -21,6 +21,7 @@ mod refused;
 mod restore;
 mod screen;
 mod serve;
+mod shown;
 #[path = "../../../crates/aptix-client/tests/it/skip.rs"]
 mod skip;
 mod withheld;

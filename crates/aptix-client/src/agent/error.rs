@@ -30,7 +30,7 @@ pub enum AgentError {
     #[error(transparent)]
     Outbox(#[from] OutboxError),
     /// A batch stopped half-way, or a root is gone.
-    #[error("{}; {}", .0, .0.hint.as_deref().unwrap_or("nothing is done until the user has acted"))]
+    #[error("{}\nhint: {}", .0, .0.hint.as_deref().unwrap_or("nothing is done until the user has acted"))]
     NeedsOperator(Box<Failure>),
     /// A step on the disk ended without a result.
     #[error("a step on the disk ended without a result: {0}")]

@@ -117,9 +117,7 @@ pub(super) async fn run_there(
     let Some(id) = id.whole() else { return show_found(form, &connection, id).await };
     match connection.get(id).await {
         Ok(record) => Ok(show_record(form, &record)),
-        Err(error) if error.reason() == Some(Reason::NotFound) => {
-            Ok(show_part(form, connection.get_change(&id.to_string()).await?))
-        }
+        Err(error) if error.reason() == Some(Reason::NotFound) => show_part(form, &connection, &id.to_string()).await,
         Err(error) => Err(error),
     }
 }
@@ -149,7 +147,7 @@ async fn show_found(form: Form, connection: &Connection, prefix: &IdPrefix) -> R
     };
     match id {
         None => Ok(show_record(form, &record)),
-        Some(id) => Ok(show_part(form, connection.get_change(&id).await?)),
+        Some(id) => show_part(form, connection, &id).await,
     }
 }
 
@@ -162,10 +160,16 @@ fn show_record(form: Form, record: &BatchRecord) -> Exit {
     output::show(form, &BatchView { is_record: true, ..server::view_of(record, outcome) })
 }
 
-fn show_part(form: Form, part: ChangeView) -> Exit {
+async fn show_part(form: Form, connection: &Connection, id: &str) -> Result<Exit, CallError> {
+    let part = connection.get_change(id).await?;
+    let whole = connection.get(part.batch).await?;
+    Ok(show_change(form, part, whole.batch))
+}
+
+fn show_change(form: Form, part: ChangeView, whole: Batch) -> Exit {
     let report = part.report.map(|file| Report { diff: part.diff, ..Report::applied(vec![file]) });
     let refusal = Refusal::from(part.failures);
-    let batch = Batch { files: vec![part.patch], ..Batch::default() };
+    let batch = Batch { files: vec![part.patch], ..whole };
     let outcome = if refusal.failures.is_empty() { Ok(report.as_ref()) } else { Err(&refusal) };
     let view = BatchView {
         stored: Some(Stored { id: part.batch, state: part.state, ids: Cow::Owned(vec![part.ids]) }),

@@ -50,11 +50,12 @@ impl CallError {
         let details = status.get_error_details();
         let Some(info) = details.error_info() else { return Self::from_bare_status(server, status) };
         let detail = info.metadata.get("detail").and_then(|word| Detail::from_code(word));
-        let message = without_reason(status.message()).2;
+        let (sentence, hint) = without_hint(status.message());
+        let message = without_reason(sentence).2;
         let whole = match Reason::from_code(&info.reason) {
             Some(Reason::Unavailable) => return Self::unreachable(server, message.to_owned()),
-            Some(reason) => Failure { detail, ..Failure::new(reason, message) },
-            None => Failure::new(Reason::Internal, format!("{}: {}", info.reason, status.message())),
+            Some(reason) => Failure { detail, hint, ..Failure::new(reason, message) },
+            None => Failure { hint, ..Failure::new(Reason::Internal, format!("{}: {sentence}", info.reason)) },
         };
         let oldest = info.metadata.get("oldest").and_then(|revision| revision.parse().ok());
         let violations = details.bad_request().map(|bad| bad.field_violations.as_slice()).unwrap_or_default();
@@ -132,16 +133,23 @@ fn list(failures: &[Failure]) -> String {
 
 /// The failure of one field. A description that does not begin with a reason shares the whole call's.
 fn violation_failure(violation: &FieldViolation, whole: &Failure) -> Failure {
-    let (reason, detail, message) = without_reason(&violation.description);
+    let (sentence, hint) = without_hint(&violation.description);
+    let (reason, detail, message) = without_reason(sentence);
     let (reason, detail) = reason.map_or((whole.reason, whole.detail), |reason| (reason, detail));
     let (file_index, change_index) = positions(&violation.field);
     Failure {
         detail,
+        hint,
         field: Some(violation.field.clone()).filter(|field| !field.is_empty()),
         file_index,
         change_index,
         ..Failure::new(reason, message)
     }
+}
+
+/// What is wrong, and the next step, which is a line of its own.
+fn without_hint(text: &str) -> (&str, Option<String>) {
+    text.split_once("\nhint: ").map_or((text, None), |(sentence, hint)| (sentence, Some(hint.to_owned())))
 }
 
 /// Splits `REASON (DETAIL): what is wrong`; without a known reason the whole sentence is the message.
@@ -187,7 +195,10 @@ mod tests {
     #[test]
     fn reasons_survive_the_wire() {
         let mut details = ErrorDetails::with_error_info("INVALID_REQUEST", "aptix.dev", HashMap::new());
-        details.add_bad_request_violation("files[0].changes[1].startLine", "LINE_RANGE (ZERO): lines count from 1");
+        details.add_bad_request_violation(
+            "files[0].changes[1].startLine",
+            "LINE_RANGE (ZERO): lines count from 1\nhint: begin with 1",
+        );
         details.add_bad_request_violation("files[1].docPath", "has a '..' component");
         let status = Status::with_error_details(Code::InvalidArgument, "2 violations", details);
         let failures = CallError::from_status(&server(), &status).into_failures();
@@ -198,6 +209,7 @@ mod tests {
             (first.message.as_str(), first.file_index, first.change_index),
             ("lines count from 1", Some(0), Some(1))
         );
+        assert_eq!((first.hint.as_deref(), second.hint.as_deref()), (Some("begin with 1"), None));
         assert_eq!(second.reason, Reason::InvalidRequest);
         assert_eq!((second.file_index, second.change_index), (Some(1), None));
         assert_eq!(second.message, "has a '..' component");

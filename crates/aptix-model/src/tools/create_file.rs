@@ -73,7 +73,7 @@ impl Created {
     #[must_use]
     pub fn refused(path: &str, failures: &[Failure]) -> Self {
         let messages = failures.iter().map(|failure| match &failure.hint {
-            Some(hint) => format!("{failure}; {hint}"),
+            Some(hint) => format!("{failure}\nhint: {hint}"),
             None => failure.to_string(),
         });
         Self {

@@ -99,9 +99,10 @@ fn violations(failures: &[Failure]) -> (Vec<FieldViolation>, usize) {
     (violations, omitted)
 }
 
+/// What is wrong; the next step is a line of its own.
 fn sentence(failure: &Failure) -> String {
     let detail = failure.detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
-    let hint = failure.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let hint = failure.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
     format!("{}{detail}: {}{hint}", failure.reason, failure.message)
 }
 

@@ -52,7 +52,7 @@ fn assert_held(status: &Status) {
     assert_eq!(refusal(status), (Code::FailedPrecondition, "LEASE_LOST".to_owned(), "LEASE_HELD".to_owned()));
     let said = format!("{status:?}");
     assert!(!said.contains("agent-a") && !said.contains("epoch"), "{said}");
-    let since = status.message().split("since ").nth(1).and_then(|rest| rest.split(';').next()).unwrap_or_default();
+    let since = status.message().split("since ").nth(1).and_then(|rest| rest.lines().next()).unwrap_or_default();
     assert!(since.starts_with("20") && since.ends_with('Z') && since.len() == 20, "{since:?} in {}", status.message());
 }
 

@@ -321,7 +321,7 @@ async fn an_unexpected_error_is_logged_and_not_shown() {
     let mut client = server.connect().await;
     let status = client.submit(submit("w", "r1", vec![create_text("a", "")])).await.unwrap_err();
     assert_eq!(refusal(&status), (Code::Internal, "INTERNAL".to_owned(), String::new()));
-    let words = "INTERNAL: the server failed at its store; the server's log says why; its operator has to act";
+    let words = "INTERNAL: the server failed at its store\nhint: the server's log says why; its operator has to act";
     assert_eq!(status.message(), words);
     let logged = log.lines();
     let failed: Vec<_> = logged.iter().filter(|line| line["message"] == "call failed in the store").collect();

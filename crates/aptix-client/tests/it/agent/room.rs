@@ -52,7 +52,7 @@ async fn an_agent_whose_root_was_removed_ends_and_says_what_to_do() {
     std::fs::remove_dir_all(scene.place.path().join("ws")).unwrap();
     scene.server.send(batch(2, "x.txt", create("x")));
     let ended = scene.agents.join_next().await.unwrap().unwrap().unwrap_err().to_string();
-    assert!(ended.contains("/ws was removed after it was opened; bring the directory back"), "{ended}");
+    assert!(ended.contains("/ws was removed after it was opened\nhint: bring the directory back"), "{ended}");
     assert_eq!(scene.server.script.lock().unwrap().reports.len(), 1, "the batch waits for a person");
     // The same batch is applied once there is a root again.
     std::fs::create_dir(scene.place.path().join("ws")).unwrap();

@@ -3774,7 +3774,8 @@ pub mod batch_service_client {
     ///
     /// A refused call carries google.rpc.ErrorInfo (domain "aptix.dev", reason = the catalogued word, metadata "detail" =
     /// the finer word). A call refused for its content also carries google.rpc.BadRequest with one field violation for
-    /// everything that is wrong with it, as many as fit; the metadata "omittedViolations" counts the rest. Two refusals come
+    /// everything that is wrong with it, as many as fit; the metadata "omittedViolations" counts the rest. The message, and the
+    /// description of a violation, end with a line "hint: " and the next step where one is known. Two refusals come
     /// from below the services and carry no details: a message over 4 MiB is refused with OUT_OF_RANGE, and one that does not
     /// decode with INTERNAL.
     ///
@@ -4154,7 +4155,8 @@ pub mod batch_service_server {
     ///
     /// A refused call carries google.rpc.ErrorInfo (domain "aptix.dev", reason = the catalogued word, metadata "detail" =
     /// the finer word). A call refused for its content also carries google.rpc.BadRequest with one field violation for
-    /// everything that is wrong with it, as many as fit; the metadata "omittedViolations" counts the rest. Two refusals come
+    /// everything that is wrong with it, as many as fit; the metadata "omittedViolations" counts the rest. The message, and the
+    /// description of a violation, end with a line "hint: " and the next step where one is known. Two refusals come
     /// from below the services and carry no details: a message over 4 MiB is refused with OUT_OF_RANGE, and one that does not
     /// decode with INTERNAL.
     ///
