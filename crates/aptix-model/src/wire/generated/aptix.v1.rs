@@ -3564,7 +3564,8 @@ pub struct SubmitBatchRequest {
     #[prost(message, optional, tag = "4")]
     pub origin: ::core::option::Option<Origin>,
     /// If true, nothing is stored. Everything is checked that can be checked without files; while an agent serves the workspace
-    /// and previews, also what would become of the files: then the answer has preview. The batch comes without ids.
+    /// and previews, also what would become of the files: then the answer has preview. The batch comes without ids. A request id
+    /// that was used for other content is refused as it would be without validate_only, with REQUEST_ID_REUSED.
     #[prost(bool, tag = "5")]
     pub validate_only: bool,
     /// How much of the batch the answer holds.
