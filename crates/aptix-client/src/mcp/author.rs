@@ -27,6 +27,17 @@ use crate::policy::files::PolicyFiles;
 use crate::policy::places::Places;
 use crate::workspace::roots::workspace::Workspace;
 
+/// What a client says of a request beside what it asks for.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    /// The id of its message.
+    pub(super) id: String,
+    /// The conversation that it comes from, if the client names it.
+    pub(super) conversation: Option<String>,
+    /// The turn in the conversation.
+    pub(super) turn: Option<String>,
+}
+
 /// One author: a connection, with its clipboards and its prepared edits.
 #[derive(Debug)]
 pub(super) struct Author {
@@ -73,13 +84,16 @@ impl Author {
         refusal
     }
 
-    /// A call that came now, under the id that the client gave it. One that writes files has the id of its batch.
-    pub(super) fn called(&self, tool: &str, effect: Option<Effect>, request: String) -> Traced {
+    /// A call that came now. One that writes files has the id of its batch.
+    pub(super) fn called(&self, tool: &str, effect: Option<Effect>, request: Request) -> Traced {
+        let Request { id, conversation, turn } = request;
+        let trace = self.trace();
         Traced::begin(Trace {
+            origin: Origin { conversation_id: conversation, turn_id: turn, ..trace.origin },
             batch: (effect == Some(Effect::Writes)).then(mint),
-            request: Some(request),
+            request: Some(id),
             tool: Some(tool.to_owned()),
-            ..self.trace()
+            ..trace
         })
     }
 

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::answer::{ToolAnswer, refused};
-use super::author::Author;
+use super::author::{Author, Request};
 use super::called::Called;
 use super::calls;
 use super::line::Arguments;
@@ -41,6 +41,10 @@ const LOOKS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long calls that write may take once the client is gone.
 const LAST: Duration = Duration::from_secs(30);
+
+/// The keys of a request's `_meta` that say which turn of which conversation it comes from.
+const CONVERSATION: &str = "aptix/conversationId";
+const TURN: &str = "aptix/turnId";
 
 /// The instructions for every client.
 const INSTRUCTIONS: &str = "Tools that edit the files of one workspace: exactly as described, or not at all. Paths are \
@@ -106,7 +110,7 @@ struct Server {
 
 impl Server {
     /// Carries out a call when it is its turn.
-    async fn call(&self, name: &str, request: String, arguments: Arguments, until: Until) -> ToolAnswer {
+    async fn call(&self, name: &str, request: Request, arguments: Arguments, until: Until) -> ToolAnswer {
         let Arguments { text: arguments, number } = arguments;
         let tool = match tools::find(name) {
             Ok(tool) => tool,
@@ -170,13 +174,18 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let written = context.extensions.get::<Arguments>().cloned();
         let arguments = written.unwrap_or_else(|| Arguments { text: "{}".into(), number: 0 });
-        let answer =
-            self.call(&request.name, context.id.to_string(), arguments, Until::from_now(context.ct.clone())).await;
+        let answer = self.call(&request.name, about(&context), arguments, Until::from_now(context.ct.clone())).await;
         let mut result = CallToolResult::success(answer.text.into_iter().map(ContentBlock::text).collect());
         result.structured_content = Some(answer.structured);
         result.is_error = Some(answer.is_error);
         Ok(result.into())
     }
+}
+
+/// What the client says of a request.
+fn about(context: &RequestContext<RoleServer>) -> Request {
+    let text = |key| context.meta.0.0.get(key).and_then(Value::as_str).map(str::to_owned);
+    Request { id: context.id.to_string(), conversation: text(CONVERSATION), turn: text(TURN) }
 }
 
 /// A tool as the protocol lists it.

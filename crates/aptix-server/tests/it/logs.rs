@@ -186,6 +186,15 @@ async fn a_refused_call_is_logged_with_its_reasons() {
     let refused = json!({ "Reason": "INVALID_REQUEST", "Count": 1, "Causes": causes });
     assert_eq!(log.events(), [event("Batch.Refused", refused)]);
 
+    // A document that cannot be parsed.
+    let text = r#"{"path":"a.txt","content":"SECRET"#.as_bytes();
+    let document = v1::Document { dialect: String::new(), text: text.into() };
+    let content = Some(v1::submit_batch_request::Content::Document(document));
+    client.submit(v1::SubmitBatchRequest { content, ..submit("w", "r1", vec![]) }).await.unwrap_err();
+    let causes = "INVALID_REQUEST (JSON) in content";
+    let refused = json!({ "Reason": "INVALID_REQUEST", "Count": 1, "Causes": causes });
+    assert_eq!(log.events(), [event("Batch.Refused", refused)]);
+
     let dry_run = v1::SubmitBatchRequest { validate_only: true, ..submit("w", "r1", vec![create_text("b.txt", "")]) };
     client.submit(dry_run).await.unwrap();
     let size = json!({ "DryRun": true, "Files": 1, "Changes": 0 });

@@ -159,10 +159,13 @@ fn every_call_is_logged_with_its_outcome() {
     let mut expected = Vec::new();
     for (writes, rows) in [(true, creations()), (true, changes()), (false, looks())] {
         for (tool, arguments, row) in rows {
-            let heard = client.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
+            let turn = json!({ "aptix/conversationId": "c-1", "aptix/turnId": "t-1" });
+            let heard = client.ask("tools/call", &json!({ "name": tool, "arguments": arguments, "_meta": turn }));
             for mut event in row {
                 let fields = event.as_object_mut().unwrap();
                 fields.insert("ToolName".to_owned(), tool.into());
+                fields.insert("ConversationId".to_owned(), "c-1".into());
+                fields.insert("TurnId".to_owned(), "t-1".into());
                 fields.insert("RequestId".to_owned(), heard["id"].to_string().into());
                 if writes {
                     fields.insert("BatchId".to_owned(), true.into());
