@@ -68,7 +68,8 @@ impl Workspace {
         if workspace.roots().iter().any(|root| root.state().exists()) {
             workspace.recover()?;
         } else {
-            recovery::recover_moved(&workspace, &Keeping)?;
+            // A look leaves nothing.
+            recovery::recover_moved(&workspace, &Keeping, false)?;
         }
         Ok(workspace)
     }
@@ -88,7 +89,7 @@ impl Workspace {
             }
             recovered => drop(recovered?),
         }
-        recovery::recover_moved(self, &Keeping)?;
+        recovery::recover_moved(self, &Keeping, true)?;
         sweep::sweep(self);
         Ok(())
     }

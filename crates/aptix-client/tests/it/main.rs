@@ -42,5 +42,6 @@ mod surroundings;
 mod tree;
 mod undo;
 mod undo_killed;
+mod unfinished;
 mod verbatim;
 mod wall;

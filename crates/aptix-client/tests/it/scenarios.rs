@@ -448,8 +448,10 @@ pub(crate) fn assert_no_debris(place: &Path, name: &str) {
             // So is what it would take to undo it.
             let is_past = file.parent().is_some_and(|dir| dir.ends_with("history"))
                 && file.extension().is_none_or(|ending| ending == "late");
-            // So is what is derived from it.
-            let is_index = path.ends_with("index/history-1");
+            // So is what is derived from others.
+            let is_index = path.ends_with("index/history-1")
+                || path.ends_with("unfinished/complete-1")
+                || path.ends_with("unfinished/mark");
             // So is the clock by which they age.
             let is_age = path.ends_with("age/clock");
             // So is what a batch has displaced, for a day.

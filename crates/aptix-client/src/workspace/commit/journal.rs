@@ -18,6 +18,7 @@ use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::fs::errno;
 use crate::workspace::roots::own_file::{self, Found, Owner, Temporary};
 use crate::workspace::roots::state::{OwnError, Part, StateDir, StateError};
+use crate::workspace::roots::unfinished;
 
 /// The name of a record of earlier versions while it is being written: nothing else has happened yet.
 const NEXT: &str = "next";
@@ -184,6 +185,13 @@ impl<'a> Journal<'a> {
     /// Whether there is a record of a stage, or what cannot be looked at and may be one.
     pub(crate) fn may_be_in(&self, stage: Stage) -> bool {
         !is_gone(&self.dir, stage.name())
+    }
+
+    /// Takes the root out of the register of unfinished batches, unless it has a record. The caller holds the lock of the root.
+    pub(crate) fn leave(&self) {
+        if !Stage::ALL.iter().any(|stage| self.may_be_in(*stage)) {
+            unfinished::leave(self.disk, &self.state);
+        }
     }
 
     /// Notes that the batch of this root is recorded in the journal of another.

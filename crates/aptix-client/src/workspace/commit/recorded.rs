@@ -111,6 +111,8 @@ impl Published<'_> {
         let moved = tree.displacer.note(record.history.as_deref()).map_err(|errno| errno.to_string())?;
         sweep::bound(workspace, moved);
         let ended = ending::applied(workspace, journal, (Stage::Finishing, record), ending);
-        ended.and_then(|()| self.attempt.drop_pointers()).map_err(|error| error.to_string())
+        ended.and_then(|()| self.attempt.drop_pointers()).map_err(|error| error.to_string())?;
+        self.attempt.journal.leave();
+        Ok(())
     }
 }

@@ -18,6 +18,7 @@ use crate::workspace::commit::{clear, orphans, rollback, swap, written_ahead};
 use crate::workspace::fs::{beneath, errno};
 use crate::workspace::roots::root::{self, Root};
 use crate::workspace::roots::state::StateDir;
+use crate::workspace::roots::unfinished;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Recovers every root of a workspace; returns the journal that the next batch is recorded in. The caller holds the locks.
@@ -26,26 +27,50 @@ pub(crate) fn recover<'w>(workspace: &'w Workspace, ending: &dyn Ending) -> Resu
     let primary = Journal::open(workspace.disk(), workspace.primary().state())?;
     recovery.recover_root(workspace.primary(), &primary)?;
     for other in workspace.roots().iter().filter(|root| root.state().path() != primary.state.path()) {
-        recovery.recover_root(other, &Journal::open(workspace.disk(), other.state())?)?;
+        let journal = Journal::open(workspace.disk(), other.state())?;
+        recovery.recover_root(other, &journal)?;
+        journal.leave();
     }
+    primary.leave();
     Ok(primary)
 }
 
 /// Recovers what was left half-way in these very directories when they had other paths: their state is found by path, so
-/// that it is not theirs any more.
-pub(crate) fn recover_moved(workspace: &Workspace, ending: &dyn Ending) -> Result<(), RecoveryError> {
+/// that it is not theirs any more. Where every root had to be looked at for that, the register of unfinished batches is made
+/// anew, if it may be.
+pub(crate) fn recover_moved(
+    workspace: &Workspace,
+    ending: &dyn Ending,
+    may_register: bool,
+) -> Result<(), RecoveryError> {
     let own: Vec<_> = workspace.roots().iter().map(|root| root.state().path()).collect();
-    let others = workspace.primary().state().siblings().map_err(JournalError::State)?;
-    for state in others.iter().filter(|state| !own.contains(&state.path())) {
+    let state = workspace.primary().state();
+    let suspects = unfinished::suspects(workspace.disk(), state).map_err(JournalError::State)?;
+    let mut left = Vec::new();
+    for state in suspects.states.iter().filter(|state| !own.contains(&state.path())) {
         let Some(journal) = Journal::find(workspace.disk(), state)? else { continue };
         match journal.read() {
             Ok(Some((_, record))) if has_root_of(workspace, &record) => {
                 let _lock = state.lock_commit().map_err(JournalError::State)?;
                 Recovery { workspace, ending }.recover_journal(&journal)?;
+                journal.leave();
             }
-            Ok(_) => {}
-            Err(error) => tracing::warn!(%error, "a record of another root cannot be read"),
+            Ok(Some(_)) => left.push(state.clone()),
+            Ok(None) if may_register && unfinished::is_entered(state) => {
+                // A process that died may have left it there, or one that has not come to write its record.
+                if let Ok(_lock) = state.try_lock_commit() {
+                    journal.leave();
+                }
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(%error, "a record of another root cannot be read");
+                left.push(state.clone());
+            }
         }
+    }
+    if may_register {
+        unfinished::complete(workspace.disk(), state, &suspects, &left);
     }
     Ok(())
 }
@@ -56,8 +81,9 @@ pub(crate) fn reach(workspace: &Workspace) -> Vec<PathBuf> {
     let find = |state: &StateDir| Journal::find(workspace.disk(), state).ok().flatten();
     let own = || workspace.roots().iter().filter_map(|root| find(root.state()));
     let pointed_to = own().filter_map(|journal| find(&journal.pointer().ok()??));
-    let siblings = workspace.primary().state().siblings().unwrap_or_default();
-    let journals = own().chain(pointed_to).chain(siblings.iter().filter_map(find));
+    let suspects = unfinished::suspects(workspace.disk(), workspace.primary().state());
+    let suspects = suspects.map_or_else(|_| Vec::new(), |found| found.states);
+    let journals = own().chain(pointed_to).chain(suspects.iter().filter_map(find));
     let records = journals.filter_map(|journal| Some(journal.read().ok()??.1));
     let own_records = records.filter(|record| has_root_of(workspace, record));
     own_records.flat_map(|record| record.roots).map(|mark| PathBuf::from(mark.path)).collect()
@@ -91,9 +117,11 @@ impl Recovery<'_> {
         let Some(primary) = journal.pointer()? else { return Ok(()) };
         let is_held = workspace.roots().iter().any(|root| root.state().path() == primary.path());
         let _lock = if is_held { None } else { Some(primary.lock_commit().map_err(JournalError::State)?) };
-        if !self.recover_journal(&Journal::open(workspace.disk(), &primary)?)? {
+        let recorded = Journal::open(workspace.disk(), &primary)?;
+        if !self.recover_journal(&recorded)? {
             sweep_orphans()?;
         }
+        recorded.leave();
         Ok(journal.drop_pointer()?)
     }
 

@@ -13,6 +13,7 @@ use crate::workspace::commit::recorded::Recorded;
 use crate::workspace::commit::{contents, history_draft, staging};
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::read::file_stamp::FileStamp;
+use crate::workspace::roots::unfinished;
 
 /// How many new files are held open, written and then flushed at the same time.
 const FLUSHED_TOGETHER: usize = 256;
@@ -59,6 +60,7 @@ fn prepare(attempt: &mut Attempt<'_>) -> Result<(), CommitError> {
     for journal in attempt.other_journals() {
         journal?.point_to(&attempt.journal.state)?;
     }
+    unfinished::enter(attempt.tree.disk, &attempt.journal.state)?;
     let mut begun = attempt.journal.begin(&attempt.record, attempt.receipt)?;
     let beside_failed = attempt.journal.failed_beside("keep contents beside");
     let contents = match &attempt.record.batch {

@@ -29,6 +29,11 @@ impl StateDir {
         self.lock("lock", LOCK_WAIT)
     }
 
+    /// As [`Self::lock_commit`], at once or not at all.
+    pub(crate) fn try_lock_commit(&self) -> Result<Lock, StateError> {
+        self.lock("lock", Duration::ZERO)
+    }
+
     /// Takes the lock under which the outbox is read and written, for as long as one entry takes.
     pub(crate) fn lock_outbox(&self) -> Result<Lock, StateError> {
         self.lock("outbox.lock", LOCK_WAIT)

@@ -5,5 +5,7 @@ pub(crate) mod own_file;
 pub(crate) mod own_lines;
 pub(crate) mod policy_file;
 pub mod root;
+pub(crate) mod stamp;
 pub mod state;
+pub(crate) mod unfinished;
 pub mod workspace;

@@ -139,6 +139,11 @@ impl StateDir {
         Self { path: state.join("roots").join(name.to_string()) }
     }
 
+    /// What is of no root alone, in a directory beside those of the roots.
+    pub(crate) fn shared(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
     /// The state of another root, at a canonical path.
     pub(crate) fn of_other_root(&self, root: &Path) -> Option<Self> {
         self.path.parent().and_then(Path::parent).map(|state| Self::of_root(state, root))

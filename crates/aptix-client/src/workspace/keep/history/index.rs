@@ -9,11 +9,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 
 use super::entries::{EntryId, ids};
-use super::index_lines::{Broken, Bytes, DirStamp, Indexed, Line, Totals};
+use super::index_lines::{Broken, Bytes, Indexed, Line, Totals};
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::fs::{beneath, errno};
 use crate::workspace::roots::own_file::Temporary;
 use crate::workspace::roots::own_lines;
+use crate::workspace::roots::stamp::Stamp;
 use crate::workspace::roots::state::{OwnError, Part, StateDir, StateError};
 
 /// The name of the index, with the version of its form.
@@ -66,7 +67,7 @@ impl Index {
             Some(Err(Broken::System(errno))) => return Err(failed(errno)),
             Some(Err(Broken::Disagrees)) | None => None,
         };
-        let now = DirStamp::of(&dir).map_err(&failed)?;
+        let now = Stamp::of(&dir).map_err(&failed)?;
         let totals = totals.filter(|totals| totals.dir == now);
         Ok(totals.map(|totals| Self { state: state.clone(), dir, bytes, length, totals }))
     }
@@ -75,7 +76,7 @@ impl Index {
     pub(super) fn anew(disk: &dyn Disk, state: &StateDir) -> Result<Self, StateError> {
         let dir = state.open(Part::HISTORY)?;
         let failed = state.failed(Part::HISTORY, "read");
-        let stamp = DirStamp::of(&dir).map_err(&failed)?;
+        let stamp = Stamp::of(&dir).map_err(&failed)?;
         let mut totals = Totals { bytes: 0, newest: None, oldest: 0, elsewhere: None, dir: stamp };
         let mut bytes = Vec::new();
         for id in ids(state, &dir)?.into_iter().rev() {
@@ -100,7 +101,7 @@ impl Index {
             let Bytes::Memory(bytes) = &index.bytes else { return Ok(()) };
             let (place, tmp) = (index.state.open(Part::INDEX)?, index.state.open(Part::TMP)?);
             // Another process has restored or removed entries meanwhile.
-            if DirStamp::of(&index.dir)? != index.totals.dir {
+            if Stamp::of(&index.dir)? != index.totals.dir {
                 return Ok(());
             }
             let mut new = Temporary::make(disk, tmp.as_fd())?;
@@ -117,7 +118,7 @@ impl Index {
 
     /// Takes the directory as it is now for the one that the index describes.
     fn confirm(&mut self) -> Result<(), Errno> {
-        self.totals.dir = DirStamp::of(&self.dir)?;
+        self.totals.dir = Stamp::of(&self.dir)?;
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use super::entries::EntryId;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::fs::{errno, reads};
 use crate::workspace::roots::own_lines;
+use crate::workspace::roots::stamp::Stamp;
 use crate::workspace::roots::state::StateDir;
 
 /// Bytes that are read at a time.
@@ -51,18 +52,7 @@ pub(super) struct Totals {
     /// Names of the other states whose histories may have entries about this root; `None` where nobody has looked.
     pub(super) elsewhere: Option<Vec<String>>,
     /// The directory of the history.
-    pub(super) dir: DirStamp,
-}
-
-/// Which directory it is, and when a name in it was last made, changed or removed.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct DirStamp(u64, i64, u64);
-
-impl DirStamp {
-    pub(super) fn of(dir: &OwnedFd) -> Result<Self, Errno> {
-        let stat = rustix::fs::fstat(dir)?;
-        Ok(Self(stat.st_ino, stat.st_ctime, stat.st_ctime_nsec))
-    }
+    pub(super) dir: Stamp,
 }
 
 /// Why the lines of an index cannot be followed.
