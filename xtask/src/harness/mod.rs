@@ -10,12 +10,13 @@ use anyhow::Result;
 
 use self::corpus::{VERSIONS, corpus};
 use self::start::{build, debug, optimized};
+use crate::repo::cargo;
 use crate::steps::{run, step};
 
 /// What can be measured.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Subject {
-    /// Applying files durably, beside what the disk takes at the least.
+    /// Applying files durably, beside what the disk takes at the least, and beside what it takes without a history.
     Agent,
     /// Planning and applying line patches, beside `memcpy`, SHA-256 and diffy.
     Engine,
@@ -30,7 +31,11 @@ pub(crate) enum Subject {
 /// When the corpus cannot be fetched, a result is wrong, or a goal is missed.
 pub(crate) fn bench(subject: Subject) -> Result<()> {
     match subject {
-        Subject::Agent => step("bench agent", || run(&mut optimized("agent"))),
+        Subject::Agent => {
+            let program = ["build", "--locked", "--release", "--package", "aptix-client", "--bin", "aptix"];
+            step("build", || run(cargo().args(program)))?;
+            step("bench agent", || run(&mut optimized("agent")))
+        }
         Subject::Engine => {
             let list = corpus(VERSIONS)?;
             step("bench engine", || run(optimized("engine").arg(list)))

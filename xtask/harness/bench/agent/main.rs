@@ -1,4 +1,5 @@
-//! How long a durable apply takes, beside its floor in the same run: what any program must do that promises as much.
+//! How long a durable apply takes, beside its floor in the same run: what any program must do that promises as much; and what
+//! a long history adds to it.
 //!
 //! Wall time of files of 10 KB that replace others, all rows interleaved, each at another place in every pass, medians of
 //! paired ratios; flushes are counted at the disk interface through which everything is written. Fails when a
@@ -16,6 +17,7 @@ mod floors;
 #[expect(dead_code, reason = "other benches have lower limits too")]
 #[path = "../../goal.rs"]
 mod goal;
+mod history;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -52,7 +54,9 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     println!("ms for files of {BYTES} bytes, median; flushes of one batch in brackets");
     let goals = SIZES.map(|(files, passes, at_most)| measure(files, passes, at_most));
-    goal::check(&goals.into_iter().collect::<Result<Vec<_>>>()?)
+    let mut goals = goals.into_iter().collect::<Result<Vec<_>>>()?;
+    goals.extend(history::measure()?);
+    goal::check(&goals)
 }
 
 /// What a file holds in a pass.
