@@ -1450,7 +1450,7 @@ impl EventKind {
 ///
 /// APPROVED becomes APPLIED, FAILED or REJECTED by an agent's report, CANCELLED by CancelBatch, or EXPIRED. An ended
 /// batch never opens again. This version of the server never produces PREPARING, PREPARED, PENDING_APPROVAL,
-/// EXPIRED and REVERTED.
+/// EXPIRED and PARTIAL. A batch that is taken back by a later one stays APPLIED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum BatchState {
