@@ -73,10 +73,9 @@ impl Admission {
     }
 
     /// Room for a large message that has not come whole.
-    pub(super) fn partial(&self, peer: &Peer, bytes: usize) -> Result<Place, Status> {
-        self.partial
-            .take(peer, bytes)
-            .map_err(|found| status(Refusal::denied(full("bytes of incomplete messages", found))))
+    pub(super) fn partial(&self, peer: &Peer, bytes: usize) -> Result<Place, Refusal> {
+        let too_many = |found| Refusal::denied(full("bytes of incomplete messages", found));
+        self.partial.take(peer, bytes).map_err(too_many)
     }
 
     /// The ticket of a call with a message of this length, if no other call waits.
@@ -99,12 +98,7 @@ impl Admission {
     pub(super) async fn turn(&self, peer: &Peer, length: usize) -> Result<Ticket, Status> {
         let in_use = Some(peer.activity.enter());
         let exhausted_calls = || status(Refusal::denied(exhausted("calls", self.options.calls.total)));
-        let mut permits = Vec::new();
-        if length > LIGHT_BYTES {
-            for weight in self.weights_of(peer) {
-                permits.push(weight.acquire_many_owned(weight_of(length)).await.map_err(|_| exhausted_calls())?);
-            }
-        }
+        let mut permits = if length > LIGHT_BYTES { self.weigh(peer, length).await } else { Vec::new() };
         let slots = async {
             let mut slots: Vec<OwnedSemaphorePermit> = Vec::new();
             for places in self.slots_of(peer) {
@@ -120,6 +114,16 @@ impl Admission {
     /// Narrow ones first: a call that waits for its own keeps nothing from others.
     fn slots_of(&self, peer: &Peer) -> [Arc<Semaphore>; 3] {
         [Arc::clone(&peer.calls), Arc::clone(&peer.calls_of_caller), Arc::clone(&self.slots)]
+    }
+
+    /// Waits until there is room for a large message.
+    pub(super) async fn weigh(&self, peer: &Peer, length: usize) -> Vec<OwnedSemaphorePermit> {
+        let mut permits = Vec::new();
+        for weight in self.weights_of(peer) {
+            // Closed by no one.
+            permits.extend(weight.acquire_many_owned(weight_of(length)).await.ok());
+        }
+        permits
     }
 
     /// A connection's own first, so that no other waits behind its queue.

@@ -19,6 +19,7 @@ use tower::{Layer, Service};
 use super::admission::Admission;
 use super::body::{Ending, Gathered};
 use super::entries;
+use super::inflow::{Messages, RefusedMessage};
 use super::outflow::Answer;
 use super::received::Received;
 use super::status::status;
@@ -183,8 +184,12 @@ where
             admission.work(peer, &method, work).await
         }
         Kind::Link => {
-            let (head, body) = request.into_parts();
-            let request = Request::from_parts(head, Body::new(Gathered::first_message(body).await));
+            let (mut head, body) = request.into_parts();
+            let body = Body::new(Gathered::first_message(body).await);
+            let refused = RefusedMessage::default();
+            head.extensions.insert(refused.clone());
+            let messages = Messages::new(body, admission.clone(), peer.clone(), refused);
+            let request = Request::from_parts(head, Body::new(messages));
             admission.work(peer, &method, async move { inner.call(request).await }).await
         }
         Kind::Stream | Kind::Download => {

@@ -12,6 +12,7 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
+use super::inflow::RefusedMessage;
 use super::status::status;
 use super::{link, report};
 use crate::dispatcher::Dispatcher;
@@ -33,11 +34,12 @@ impl v1::agent_service_server::AgentService for AgentService {
         &self,
         requests: Request<Streaming<v1::ServeRequest>>,
     ) -> Result<Response<Self::ServeStream>, Status> {
+        let refused = requests.extensions().get::<RefusedMessage>().cloned().unwrap_or_default();
         let mut requests = requests.into_inner();
-        let hello = link::hello(&mut requests).await?;
+        let hello = link::hello(&mut requests, &refused).await?;
         let heartbeat = self.0.settings().heartbeat;
         let encode = move |delivery| link::message(delivery, heartbeat);
-        let feed = self.0.serve(hello, link::answers(requests), encode).await.map_err(status)?;
+        let feed = self.0.serve(hello, link::answers(requests, refused), encode).await.map_err(status)?;
         let answers = feed.map(|message| message.map_err(status));
         Ok(Response::new(Box::pin(answers)))
     }

@@ -87,7 +87,7 @@ impl Gathered {
 }
 
 /// The length that a message's prefix states, once that has come.
-fn announced(message: &[u8]) -> Option<usize> {
+pub(super) fn announced(message: &[u8]) -> Option<usize> {
     let length = message.get(1..).and_then(<[u8]>::first_chunk)?;
     usize::try_from(u32::from_be_bytes(*length)).ok()
 }

@@ -31,11 +31,32 @@ const SUBMIT: &[List] = &[
 
 const REPORT: &[List] = &[
     List { path: &[4, 2], name: "report.files", detail: Detail::Files },
+    List { path: &[4, 2, 7], name: "report.files.normalized", detail: Detail::Text },
     List { path: &[4, 2, 8], name: "report.files.warnings", detail: Detail::Text },
     List { path: &[4, 2, 9], name: "report.files.changes", detail: Detail::Changes },
     List { path: &[4, 3], name: "report.failures", detail: Detail::Text },
     List { path: &[4, 6], name: "report.warnings", detail: Detail::Text },
     List { path: &[4, 3, 10], name: "report.failures.nearest", detail: Detail::Text },
+];
+
+const SENT: &[List] = &[
+    List { path: &[1, 7], name: "hello.roots", detail: Detail::Text },
+    List { path: &[1, 9], name: "hello.features", detail: Detail::Text },
+    List { path: &[2, 2, 10], name: "answer.failure.nearest", detail: Detail::Text },
+    List { path: &[2, 3, 1], name: "answer.readFiles.results", detail: Detail::Files },
+    List { path: &[2, 3, 1, 2, 10], name: "answer.readFiles.results.failure.nearest", detail: Detail::Text },
+    List { path: &[2, 4, 1], name: "answer.statFiles.results", detail: Detail::Files },
+    List { path: &[2, 4, 1, 2, 10], name: "answer.statFiles.results.failure.nearest", detail: Detail::Text },
+    List { path: &[2, 5, 1], name: "answer.listFiles.files", detail: Detail::Files },
+    List { path: &[2, 5, 3], name: "answer.listFiles.damaged", detail: Detail::Files },
+    List { path: &[2, 6, 1], name: "answer.searchFiles.matches", detail: Detail::Files },
+    List { path: &[2, 7, 2], name: "answer.preview.files", detail: Detail::Files },
+    List { path: &[2, 7, 2, 7], name: "answer.preview.files.normalized", detail: Detail::Text },
+    List { path: &[2, 7, 2, 8], name: "answer.preview.files.warnings", detail: Detail::Text },
+    List { path: &[2, 7, 2, 9], name: "answer.preview.files.changes", detail: Detail::Changes },
+    List { path: &[2, 7, 3], name: "answer.preview.failures", detail: Detail::Text },
+    List { path: &[2, 7, 3, 10], name: "answer.preview.failures.nearest", detail: Detail::Text },
+    List { path: &[2, 7, 6], name: "answer.preview.warnings", detail: Detail::Text },
 ];
 
 /// Refuses the message of a call of this method if one of its lists has more entries than any batch. What is no message
@@ -49,6 +70,18 @@ pub(super) fn check(method: &str, message: &[u8]) -> Result<(), Failure> {
         "/aptix.v1.AgentService/ReportBatch" => REPORT,
         _ => return Ok(()),
     };
+    check_lists(lists, message)
+}
+
+/// The same for what an agent sends over its connection.
+///
+/// # Errors
+/// Which list is too long.
+pub(super) fn check_sent(message: &[u8]) -> Result<(), Failure> {
+    check_lists(SENT, message)
+}
+
+fn check_lists(lists: &[List], message: &[u8]) -> Result<(), Failure> {
     let message = message.get(PREFIX_BYTES..);
     let Some(list) = message.and_then(|message| too_long(lists, message, id_block::ENTRIES)) else { return Ok(()) };
     let message = format!("{} has more than {} entries", list.name, id_block::ENTRIES);
@@ -150,6 +183,54 @@ mod tests {
         assert_eq!(report(2, (0, MOST), 0, 0), Some("report.files.changes"));
         assert_eq!(report(0, (0, 0), MOST + 1, 0), Some("report.failures"));
         assert_eq!(report(0, (0, 0), 2, MOST), Some("report.failures.nearest"));
+    }
+
+    #[test]
+    fn every_list_that_an_agent_sends_is_counted() {
+        use v1::answer::Answer;
+        const MOST: usize = 6;
+        const MANY: usize = MOST + 1;
+        let failure = || v1::Failure { nearest: vec![v1::Excerpt::default(); MANY], ..v1::Failure::default() };
+        let result = |failure| v1::FileResult { result: Some(v1::file_result::Result::Failure(failure)) };
+        let read = |results| Answer::ReadFiles(v1::ReadFilesResponse { results });
+        let stat = |results| Answer::StatFiles(v1::StatFilesResponse { results });
+        let list = |files, damaged| {
+            let (files, damaged) = (vec![v1::FileState::default(); files], vec![v1::DamagedFile::default(); damaged]);
+            Answer::ListFiles(v1::ListFilesResponse { files, damaged, ..v1::ListFilesResponse::default() })
+        };
+        let matches = vec![v1::SearchMatch::default(); MANY];
+        let preview = |report: v1::Report| Answer::Preview(report);
+        let file = v1::FileReport::default();
+        let of_file = |file: v1::FileReport| preview(v1::Report { files: vec![file], ..v1::Report::default() });
+        let answers = [
+            Answer::Failure(failure()),
+            read(vec![v1::FileResult::default(); MANY]),
+            read(vec![result(failure())]),
+            stat(vec![v1::FileResult::default(); MANY]),
+            stat(vec![result(failure())]),
+            list(MANY, 0),
+            list(0, MANY),
+            Answer::SearchFiles(v1::SearchFilesResponse { matches, ..v1::SearchFilesResponse::default() }),
+            preview(v1::Report { files: vec![file.clone(); MANY], ..v1::Report::default() }),
+            of_file(v1::FileReport { normalized: vec![String::new(); MANY], ..file.clone() }),
+            of_file(v1::FileReport { warnings: vec![v1::Warning::default(); MANY], ..file.clone() }),
+            of_file(v1::FileReport { changes: vec![v1::ChangeReport::default(); MANY], ..file }),
+            preview(v1::Report { failures: vec![v1::Failure::default(); MANY], ..v1::Report::default() }),
+            preview(v1::Report { failures: vec![failure()], ..v1::Report::default() }),
+            preview(v1::Report { warnings: vec![v1::Warning::default(); MANY], ..v1::Report::default() }),
+        ];
+        let answers = answers.map(|answer| v1::Answer { question_id: 1, answer: Some(answer) });
+        let hello = |roots, features| {
+            let (roots, features) = (vec![String::new(); roots], vec![String::new(); features]);
+            v1::serve_request::Message::Hello(v1::Hello { roots, features, ..v1::Hello::default() })
+        };
+        let sent = [hello(MANY, 0), hello(0, MANY)].into_iter();
+        let sent = sent.chain(answers.map(v1::serve_request::Message::Answer));
+        let found = sent.map(|message| {
+            let message = v1::ServeRequest { message: Some(message) };
+            too_long(SENT, &message.encode_to_vec(), MOST).map(|list| list.name)
+        });
+        assert_eq!(found.collect::<Vec<_>>(), SENT.iter().map(|list| Some(list.name)).collect::<Vec<_>>());
     }
 
     #[test]

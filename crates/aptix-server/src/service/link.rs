@@ -16,6 +16,7 @@ use tonic::{Code, Status, Streaming};
 use tonic_types::StatusExt;
 
 use super::event;
+use super::inflow::RefusedMessage;
 use super::status::status;
 use crate::dispatcher::feed::{Delivery, Hello};
 use crate::dispatcher::lease::secret_digest;
@@ -24,12 +25,15 @@ use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::stream::Start;
 
 /// Waits for the first message.
-pub(super) async fn hello(requests: &mut Streaming<v1::ServeRequest>) -> Result<Hello, Status> {
+pub(super) async fn hello(
+    requests: &mut Streaming<v1::ServeRequest>,
+    refused: &RefusedMessage,
+) -> Result<Hello, Status> {
     let first = match requests.message().await {
         Ok(first) => first.and_then(|first| first.message),
         // Admission has refused the message.
         Err(refused) if refused.get_error_details().error_info().is_some() => return Err(refused),
-        Err(broken) => return Err(status(cut_short(&broken))),
+        Err(broken) => return Err(status(cut_short(&broken, refused))),
     };
     match first {
         Some(Sent::Hello(hello)) => read(hello).map_err(status),
@@ -52,8 +56,9 @@ fn read(hello: v1::Hello) -> Result<Hello, Refusal> {
 /// What follows the first message.
 pub(super) fn answers(
     requests: Streaming<v1::ServeRequest>,
+    refused: RefusedMessage,
 ) -> impl Stream<Item = Result<Answered, Refusal>> + Send + Unpin {
-    requests.map(|request| match request.map_err(|broken| cut_short(&broken))?.message {
+    requests.map(move |request| match request.map_err(|broken| cut_short(&broken, &refused))?.message {
         Some(Sent::Answer(v1::Answer { question_id, answer: Some(answer) })) => {
             Ok(Answered(question_id, Answer(answer)))
         }
@@ -72,8 +77,11 @@ fn out_of_place(field: &str, message: &str) -> Failure {
         .hint("send Hello first and once, then one Answer for each Question")
 }
 
-/// Why no message comes: what came is none, or is cut short.
-fn cut_short(broken: &Status) -> Refusal {
+/// Why no message comes: it was refused, or what came is none, or is cut short.
+fn cut_short(broken: &Status, refused: &RefusedMessage) -> Refusal {
+    if let Some(refusal) = refused.get() {
+        return refusal;
+    }
     let message = format!("a message of the agent cannot be read: {}", broken.message());
     let reason = if broken.code() == Code::OutOfRange { Reason::TooLarge } else { Reason::InvalidRequest };
     Failure::new(reason, message).hint("connect again").into()

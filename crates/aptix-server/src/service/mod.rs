@@ -8,6 +8,7 @@ mod body;
 mod entries;
 mod event;
 pub mod file;
+mod inflow;
 mod link;
 mod outflow;
 mod page;

@@ -63,7 +63,7 @@ impl Received {
             Some((place, _)) => place.moved(),
             // A message over the limit is refused by the decoder before anything of it is kept.
             None if before < whole && length > LIGHT_BYTES && length <= MESSAGE_BYTES => {
-                let place = self.admission.partial(&self.peer, length)?;
+                let place = self.admission.partial(&self.peer, length).map_err(status)?;
                 let cut = Box::pin(place.cut.clone().cancelled_owned());
                 self.partial = Some((place, cut));
             }

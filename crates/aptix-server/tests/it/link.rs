@@ -8,7 +8,7 @@ use aptix_server::dispatcher::Settings;
 use aptix_server::options::Options;
 use tonic::{Code, Status};
 
-use crate::server::{SOON, Server, assert_refused, connect_agent, fields, hello, next};
+use crate::server::{SOON, Server, assert_refused, connect_agent, fields, hello, next, refusal};
 
 fn answer(question_id: u64) -> Message {
     let answer = Some(v1::answer::Answer::Failure(v1::Failure::default()));
@@ -109,4 +109,22 @@ async fn the_end_of_a_connection_frees_the_lease() {
     drop(feed.sender);
     assert_eq!(feed.stream.message().await.unwrap(), None);
     client.lease("w", "agent", 0).await.unwrap();
+}
+
+/// What an agent sends is bounded before it is decoded, whatever it answers.
+#[tokio::test]
+async fn an_answer_that_is_too_large_ends_the_connection_by_name() {
+    let server = Server::start();
+    let read = |results| v1::answer::Answer::ReadFiles(v1::ReadFilesResponse { results });
+    let file = v1::FileContent { content: Some(vec![7; 5 << 20].into()), ..v1::FileContent::default() };
+    let file = v1::FileResult { result: Some(v1::file_result::Result::File(file)) };
+    let entries = vec![v1::FileResult::default(); aptix_model::id_block::ENTRIES + 1];
+    for (answer, field) in [(read(vec![file]), None), (read(entries), Some("answer.readFiles.results"))] {
+        let answer = Message::Answer(v1::Answer { question_id: 1, answer: Some(answer) });
+        let ended = outcome(&server, vec![request(Message::Hello(hello("w", "agent"))), request(answer)]).await;
+        let status = ended.unwrap_err();
+        let (code, reason, _) = refusal(&status);
+        assert_eq!((code, reason.as_str()), (Code::InvalidArgument, "TOO_LARGE"), "{status:?}");
+        assert_eq!(fields(&status).first().map(String::as_str), field);
+    }
 }
