@@ -53,8 +53,13 @@ impl IdPrefix {
         self.0.parse().ok().filter(|_| self.0.len() == WHOLE)
     }
 
+    /// Whether it is this id, all of it.
+    pub(super) fn is(&self, id: &str) -> bool {
+        self.0 == id
+    }
+
     /// Whether it begins an id.
-    pub(super) fn begins(&self, id: &str) -> bool {
+    fn begins(&self, id: &str) -> bool {
         id.starts_with(&self.0)
     }
 

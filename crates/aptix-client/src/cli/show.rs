@@ -72,11 +72,13 @@ fn find_here(args: &Args, state_home: &Path) -> Result<(Past, Option<String>), R
         let (batch, ids) = ids_of(entry);
         let own = entry.id.to_string();
         match args.id.find_in(batch, &ids) {
-            none if none.is_empty() && args.id.begins(&own) => vec![(own, (entry, Named::Batch))],
+            // The entry has a later id than its batch: its beginning may be that of another batch.
+            none if none.is_empty() && args.id.is(&own) => vec![(own, (entry, Named::Batch))],
             found => found.into_iter().map(|(id, named)| (id, (entry, named))).collect(),
         }
     });
-    let hint = "`aptix log` lists the batches that were applied here; --server and --workspace name a server to ask";
+    let hint = "`aptix log` lists the batches that were applied here, and no others are kept; --server and --workspace name a \
+                server to ask";
     let (entry, named) = args.id.only(found.collect(), hint)?;
     let past = past(&workspace, entry);
     let past = match named {

@@ -38,6 +38,8 @@ pub(super) struct ToolAnswer {
 pub(super) struct Tried {
     pub(super) batch: BatchId,
     pub(super) ids: Vec<FileIds>,
+    /// The name of the root.
+    pub(super) root: String,
     pub(super) outcome: Result<Report, Refusal>,
 }
 
@@ -141,6 +143,7 @@ fn created(batch: &Batch, outcome: Result<&Report, &Refusal>) -> ToolAnswer {
 fn tried_view<'a>(batch: &'a Batch, tried: &'a Tried) -> BatchView<'a> {
     let state = if tried.outcome.is_ok() { BatchState::Applied } else { BatchState::Failed };
     BatchView {
+        root: Some(&tried.root),
         stored: Some(Stored { id: tried.batch, state, ids: Cow::Borrowed(&tried.ids) }),
         ..BatchView::new(batch, tried.outcome.as_ref().map(Some))
     }

@@ -129,7 +129,7 @@ impl Author {
         let id = call.trace.batch.unwrap_or_else(mint);
         let outcome = self.attempt(call, id, batch, until, check);
         let outcome = outcome.map_err(|refusal| self.for_model(in_words(refusal, dialect, batch)));
-        Tried { batch: id, ids: id_block::of(id, batch), outcome }
+        Tried { batch: id, ids: id_block::of(id, batch), root: self.workspace.primary().name().to_owned(), outcome }
     }
 
     fn attempt(

@@ -8,6 +8,7 @@ mod patched;
 mod prepared;
 mod protocol;
 mod secrets;
+mod shown;
 mod twice;
 mod wrong_shapes;
 
