@@ -1,5 +1,5 @@
-//! How long a durable apply takes, beside its floor in the same run: what any program must do that promises as much; and what
-//! a long history adds to it.
+//! How long a durable apply takes, beside its floor in the same run: what any program must do that promises as much; what a
+//! long history adds to it; and how long a live read takes in a large tree, beside one in a small tree.
 //!
 //! Wall time of files of 10 KB that replace others, all rows interleaved, each at another place in every pass, medians of
 //! paired ratios; flushes are counted at the disk interface through which everything is written. Fails when a
@@ -18,12 +18,13 @@ mod floors;
 #[path = "../../goal.rs"]
 mod goal;
 mod history;
+mod live;
+mod sample;
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use aptix_client::apply::proposal::Decision;
@@ -35,9 +36,8 @@ use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Origin, Presence, 
 
 use crate::disk::{Operation, Verdict, Watched};
 use crate::goal::{Goal, median};
+use crate::sample::{BYTES, content, time};
 
-/// Bytes of each file.
-const BYTES: usize = 10_000;
 /// How many files a batch has, how often it is measured, and how much longer than its floor it may take.
 const SIZES: [(usize, usize, f64); 3] = [(1, 101, 1.5), (10, 51, 1.3), (100, 15, 1.3)];
 
@@ -56,13 +56,8 @@ fn run() -> Result<()> {
     let goals = SIZES.map(|(files, passes, at_most)| measure(files, passes, at_most));
     let mut goals = goals.into_iter().collect::<Result<Vec<_>>>()?;
     goals.extend(history::measure()?);
+    goals.push(live::measure()?);
     goal::check(&goals)
-}
-
-/// What a file holds in a pass.
-fn content(pass: usize, file: usize) -> String {
-    let line = format!("line of file {file} in pass {pass}, as long as lines of source code usually are\n");
-    line.chars().cycle().take(BYTES).collect()
 }
 
 /// Measures one size.
@@ -145,11 +140,4 @@ fn apply_batch(workspace: &Workspace, batch: &Batch) -> Result<()> {
         Ok(_) => Ok(()),
         Err(refusal) => bail!("the batch is refused: {:?}", refusal.failures),
     }
-}
-
-/// Wall seconds.
-fn time(work: impl FnOnce() -> Result<()>) -> Result<f64> {
-    let start = Instant::now();
-    work()?;
-    Ok(start.elapsed().as_secs_f64())
 }
