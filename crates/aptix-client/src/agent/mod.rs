@@ -11,6 +11,7 @@ mod inbox;
 mod questions;
 mod queue;
 mod quota;
+mod replies;
 mod report;
 mod service;
 mod session;
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::approval::{Approve, Attended};
 pub use self::error::AgentError;
+pub use self::replies::FromDisk;
 pub use self::service::Service;
 
 use self::approval::Approval;

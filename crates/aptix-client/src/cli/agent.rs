@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use aptix_model::id::{AgentId, IdError};
 
-use crate::agent::{Approve, Attended, Service, serve};
-use crate::connection::question::Unanswered;
+use crate::agent::{Approve, Attended, FromDisk, Service, serve};
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::roots::root::RootSpec;
@@ -31,7 +30,7 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, homes: &HomeDirs, new_id: Result<AgentId, IdError>) -> anyhow::Result<Exit> {
     let ServerArgs { server, workspace } = args.server;
     let policy = Arc::new(PolicyFiles::new(&homes.config_home()?, Caller::Server));
-    let (approve, attended, answering) = (args.approve, Attended::OnTerminal, Arc::new(Unanswered));
+    let (approve, attended, answering) = (args.approve, Attended::OnTerminal, Arc::new(FromDisk));
     let service = Service { server, workspace, approve, attended, policy, answering };
     let new_id = new_id?;
     serving::run(args.roots, homes, |local, stop| serve(local, service, new_id, stop)).await

@@ -65,21 +65,21 @@ pub fn stat(
     answers.map(|answer| Ok(answer?.map(|file| file.info))).collect()
 }
 
-/// Why a file is not answered.
-enum Unanswered {
+/// Why a file is not read.
+enum NotRead {
     /// The caller does not wait any more: nothing is answered.
     Over,
     /// The failure of this file.
     Refused(Box<Failure>),
 }
 
-impl From<Failure> for Unanswered {
+impl From<Failure> for NotRead {
     fn from(failure: Failure) -> Self {
         Self::Refused(Box::new(failure))
     }
 }
 
-impl From<ReadError> for Unanswered {
+impl From<ReadError> for NotRead {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Resolve(error) => refused(&error).into(),
@@ -122,8 +122,8 @@ impl<'w> Reader<'w> {
         let name = file.as_str();
         let answer = match self.read(file, portion) {
             Ok(file) => Ok(file),
-            Err(Unanswered::Refused(failure)) => Err(Failure { path: Some(name.to_owned()), ..*failure }),
-            Err(Unanswered::Over) => return Err(over()),
+            Err(NotRead::Refused(failure)) => Err(Failure { path: Some(name.to_owned()), ..*failure }),
+            Err(NotRead::Over) => return Err(over()),
         };
         let text = match &answer {
             Ok(file) => file.info.path.len() + file.info.doc_path.len(),
@@ -144,14 +144,14 @@ impl<'w> Reader<'w> {
         Ok(answer)
     }
 
-    fn read(&mut self, file: &FileSelector, portion: Option<Portion>) -> Result<FileContent, Unanswered> {
+    fn read(&mut self, file: &FileSelector, portion: Option<Portion>) -> Result<FileContent, NotRead> {
         let target = match file {
             FileSelector::DocPath(key) => ValidTarget::DocPath(key.clone()),
             FileSelector::Path(path) => ValidTarget::Path(path.clone()),
         };
         for _ in 0..TRIES {
             if (self.is_over)() {
-                return Err(Unanswered::Over);
+                return Err(NotRead::Over);
             }
             let place =
                 resolve_to_read(self.workspace, &mut self.listings, &target).map_err(|error| refused(&error))?;
@@ -180,7 +180,7 @@ impl<'w> Reader<'w> {
     }
 
     /// Opens the file at a place if the caller is shown it. What only its path decides is the same whether it exists or not.
-    fn open(&mut self, place: &Place) -> Result<OpenFile, Unanswered> {
+    fn open(&mut self, place: &Place) -> Result<OpenFile, NotRead> {
         let not_read = |why| egress::not_read(why, self.policy.caller);
         if let Some(why) = self.disclosure.withheld(place, Inside::default()) {
             return Err(not_read(why).into());
@@ -200,7 +200,7 @@ impl<'w> Reader<'w> {
     }
 
     /// Lets all bytes of a file pass: what they are, the part that is wanted, and how many they are.
-    fn pass(&self, file: &OpenFile, portion: Option<Portion>) -> Result<(TextFacts, Taken, u64), Unanswered> {
+    fn pass(&self, file: &OpenFile, portion: Option<Portion>) -> Result<(TextFacts, Taken, u64), NotRead> {
         let limit = self.policy.limits.file_bytes;
         let (mut facts, mut is_over) = (Facts::default(), false);
         let (portion, most) = match portion {
@@ -221,7 +221,7 @@ impl<'w> Reader<'w> {
         });
         passed.map_err(ReadError::System)?;
         if is_over {
-            return Err(Unanswered::Over);
+            return Err(NotRead::Over);
         }
         let bytes = facts.bytes();
         if bytes > limit {

@@ -3,6 +3,7 @@
 mod listed;
 mod reads;
 mod refused;
+mod replied;
 mod searched;
 
 use std::path::{Path, PathBuf};

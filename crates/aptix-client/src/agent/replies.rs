@@ -1,0 +1,111 @@
+//! What the workstation replies to the server's questions: files as they are, and what would become of a batch, under the
+//! policy of this moment. Nothing is written.
+
+use aptix_model::batch::{Batch, Content};
+use aptix_model::failure::Failure;
+use aptix_model::limits::REPORT_DIFF_BYTES;
+use aptix_model::presence::QuestionKind;
+use aptix_model::question::{Question, Reply};
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::report::{Report, Warning};
+use aptix_model::wire::question::{Answer, Ask};
+
+use super::report::refusal;
+use crate::apply::proposal::{Decision, Proposal};
+use crate::apply::{ApplyOptions, Mode, apply};
+use crate::connection::question::{Answering, Wanted};
+use crate::live::{list, read, search};
+use crate::policy::Policy;
+use crate::policy::files::PolicyFiles;
+use crate::workspace::roots::workspace::Workspace;
+
+/// Answers from the disk.
+#[derive(Clone, Copy, Debug)]
+pub struct FromDisk;
+
+impl Answering for FromDisk {
+    fn kinds(&self) -> &[QuestionKind] {
+        &[QuestionKind::Read, QuestionKind::Stat, QuestionKind::List, QuestionKind::Search, QuestionKind::Preview]
+    }
+
+    fn answer(&self, local: &Workspace, policies: &PolicyFiles, ask: &Ask, wanted: &Wanted) -> Answer {
+        let reply = match Question::try_from(ask.0.clone()) {
+            Ok(question) => reply(local, policies, &question, &|| wanted.is_over()),
+            Err(failures) => failed(failures),
+        };
+        Answer(without_places(local, policies, reply).into())
+    }
+}
+
+fn reply(local: &Workspace, policies: &PolicyFiles, question: &Question, is_over: &dyn Fn() -> bool) -> Reply {
+    let policy = match policies.read(local) {
+        Ok(policy) => policy,
+        Err(error) => return Reply::Failed(error.failure()),
+    };
+    let replied = match question {
+        Question::Read(files) => read::read(local, &policy, files, is_over).map(Reply::Read),
+        Question::Stat(files) => read::stat(local, &policy, files, is_over).map(Reply::Stat),
+        Question::List(call) => list::list(local, &policy, call, is_over).map(Reply::List),
+        Question::Search(call) => search::search(local, &policy, call, is_over).map(Reply::Search),
+        Question::Preview(batch) => Ok(Reply::Preview(preview(local, &policy, batch))),
+    };
+    replied.unwrap_or_else(Reply::Failed)
+}
+
+/// Why a question cannot be answered; a server that checks it never asks it.
+fn failed(failures: Vec<Failure>) -> Reply {
+    let first = failures.into_iter().next();
+    Reply::Failed(first.unwrap_or_else(|| Failure::new(Reason::InvalidRequest, "the question cannot be understood")))
+}
+
+/// The report that a batch would have if it were applied now, and a person agreed where one has to.
+fn preview(local: &Workspace, policy: &Policy, batch: &Batch) -> Report {
+    let blobs: Vec<_> = batch
+        .files
+        .iter()
+        .enumerate()
+        .filter(|(_, file)| matches!(file.edit.content(), Some(Content::Blob(_))))
+        .map(|(index, file)| {
+            Failure::new(Reason::InvalidRequest, "content that was uploaded as a blob is not previewed")
+                .detail(Detail::UnexpectedField)
+                .hint("give the content in the edit, or submit the batch without a preview")
+                .file(index, file.target.as_str())
+        })
+        .collect();
+    if !blobs.is_empty() {
+        return refusal(blobs);
+    }
+    let mut asked = Vec::new();
+    let options = ApplyOptions { diff_bytes: REPORT_DIFF_BYTES, ..ApplyOptions::new(policy, Mode::DryRun) };
+    let planned = apply(local, batch, options, &mut |proposal: &Proposal<'_>| {
+        asked = proposal.unanswered();
+        Decision::Apply
+    });
+    match planned {
+        Ok(mut report) => {
+            report.warnings.extend(asked.into_iter().map(needs_agreement));
+            report
+        }
+        Err(refused) => refusal(refused.failures),
+    }
+}
+
+/// The warning about a file whose change a person has to agree to.
+fn needs_agreement(failure: Failure) -> Warning {
+    let path = failure.path.unwrap_or_default();
+    Warning { code: failure.reason.code().to_owned(), message: format!("{path}: {}", failure.message), line: None }
+}
+
+/// Without paths of this machine outside of the roots.
+fn without_places(local: &Workspace, policies: &PolicyFiles, mut reply: Reply) -> Reply {
+    let places = policies.private_places(local);
+    let name_in = |failure: &mut Failure| places.name_in(std::slice::from_mut(failure));
+    match &mut reply {
+        Reply::Failed(failure) => name_in(failure),
+        Reply::Read(files) => files.iter_mut().filter_map(|file| file.as_mut().err()).for_each(name_in),
+        Reply::Stat(files) => files.iter_mut().filter_map(|file| file.as_mut().err()).for_each(name_in),
+        Reply::Preview(report) => places.name_in_report(report),
+        Reply::List(_) | Reply::Search(_) => {}
+    }
+    reply
+}

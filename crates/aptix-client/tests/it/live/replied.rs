@@ -1,0 +1,193 @@
+//! What an agent replies to the questions of its server.
+
+use std::time::Duration;
+
+use aptix_client::agent::FromDisk;
+use aptix_client::connection::question::{Answering, Wanted};
+use aptix_engine::digest::sha256;
+use aptix_model::wire::question::Ask;
+use aptix_model::wire::v1;
+use aptix_model::wire::v1::answer::Answer;
+use tokio_util::sync::CancellationToken;
+
+use super::Scene;
+
+fn reply_within(scene: &Scene, time: Duration, ask: v1::question::Ask) -> Answer {
+    let wanted = Wanted::for_time(time, CancellationToken::new());
+    FromDisk.answer(&scene.workspace, &scene.policies, &Ask(ask), &wanted).0
+}
+
+fn reply(scene: &Scene, ask: v1::question::Ask) -> Answer {
+    reply_within(scene, Duration::from_secs(60), ask)
+}
+
+fn by_path(path: &str) -> v1::FileSelector {
+    v1::FileSelector { file: Some(v1::file_selector::File::Path(path.to_owned())) }
+}
+
+fn read(paths: &[&str]) -> v1::question::Ask {
+    let files = paths.iter().map(|path| v1::FilePart { file: Some(by_path(path)), range: None }).collect();
+    v1::question::Ask::ReadFiles(v1::ReadFilesRequest { files, ..Default::default() })
+}
+
+fn stat(paths: &[&str]) -> v1::question::Ask {
+    let files = paths.iter().map(|path| by_path(path)).collect();
+    v1::question::Ask::StatFiles(v1::StatFilesRequest { files, ..Default::default() })
+}
+
+fn failure(answer: Answer) -> (String, String) {
+    let Answer::Failure(failure) = answer else { panic!("no failure: {answer:?}") };
+    (failure.reason, failure.detail)
+}
+
+/// Every question that the agent says it answers gets an answer of its kind, from the disk.
+#[test]
+fn each_kind_of_question_gets_its_kind_of_answer() {
+    let scene = Scene::set();
+    scene.put("src/A.rs", "one\ntwo\n");
+    let Answer::ReadFiles(answer) = reply(&scene, read(&["src/A.rs", "nowhere", ".git/config"])) else { panic!() };
+    let results: Vec<_> = answer.results.into_iter().map(|result| result.result.unwrap()).collect();
+    let [
+        v1::file_result::Result::File(file),
+        v1::file_result::Result::Failure(missing),
+        v1::file_result::Result::Failure(closed),
+    ] = results.as_slice()
+    else {
+        panic!("{results:?}")
+    };
+    assert_eq!(file.content(), b"one\ntwo\n");
+    let state = file.file.as_ref().unwrap();
+    assert_eq!(
+        (state.sha256.as_str(), state.source()),
+        (sha256(b"one\ntwo\n").to_string().as_str(), v1::Source::Active)
+    );
+    assert_eq!((missing.reason.as_str(), missing.path.as_str()), ("NOT_FOUND", "nowhere"));
+    assert_eq!((closed.reason.as_str(), closed.detail.as_str()), ("POLICY_DENIED", "PROTECTED"));
+
+    let Answer::StatFiles(answer) = reply(&scene, stat(&["src/A.rs"])) else { panic!() };
+    let Some(v1::file_result::Result::File(described)) = &answer.results[0].result else { panic!("{answer:?}") };
+    assert_eq!((described.file.as_ref(), described.content.as_ref()), (Some(state), None));
+
+    let Answer::ListFiles(list) = reply(&scene, v1::question::Ask::ListFiles(v1::ListFilesRequest::default())) else {
+        panic!()
+    };
+    assert_eq!(list.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["src/A.rs"]);
+
+    let search = v1::SearchFilesRequest { pattern: "^t".to_owned(), ..Default::default() };
+    let Answer::SearchFiles(found) = reply(&scene, v1::question::Ask::SearchFiles(search)) else { panic!() };
+    assert_eq!((found.matches[0].doc_path.as_str(), found.matches[0].line), ("ws/src/a.rs", 2));
+
+    let kinds: Vec<_> = FromDisk.kinds().iter().map(|kind| kind.feature()).collect();
+    assert_eq!(kinds, ["read", "stat", "list", "search", "preview"]);
+}
+
+/// What a server should have refused, and a caller that has gone, get a failure of a name.
+#[test]
+fn a_bad_question_gets_a_failure() {
+    let scene = Scene::set();
+    scene.put("a", "");
+    assert_eq!(failure(reply(&scene, read(&["../a"]))), ("INVALID_PATH".to_owned(), "TRAVERSAL".to_owned()));
+    assert_eq!(failure(reply(&scene, read(&[]))).0, "INVALID_REQUEST");
+    assert_eq!(failure(reply(&scene, stat(&["a"; 1001]))).0, "TOO_LARGE");
+    assert_eq!(failure(reply_within(&scene, Duration::ZERO, read(&["a"]))).0, "DEADLINE_EXCEEDED");
+    scene.put_policy("deny = [");
+    let (reason, detail) = failure(reply(&scene, read(&["a"])));
+    assert_eq!((reason.as_str(), detail.as_str()), ("POLICY_DENIED", "POLICY_FILE"));
+    let shown = format!("{:?}", reply(&scene, read(&["a"])));
+    assert!(!shown.contains(scene.place.path().to_str().unwrap()), "{shown}");
+}
+
+fn preview(scene: &Scene, path: &str, action: v1::file_patch::Action) -> v1::Report {
+    let target = Some(v1::file_patch::Target::Path(path.to_owned()));
+    let file = v1::FilePatch { target, action: Some(action), ..v1::FilePatch::default() };
+    let edit = v1::Edit { files: vec![file], ..v1::Edit::default() };
+    let Answer::Preview(report) = reply(scene, v1::question::Ask::Preview(edit)) else { panic!("no report") };
+    report
+}
+
+fn write(text: &str) -> v1::file_patch::Action {
+    let content = Some(v1::create_file::Content::Text(text.to_owned()));
+    v1::file_patch::Action::CreateFile(v1::CreateFile { content, overwrite: true, content_format: None })
+}
+
+fn line_patch(text: &str) -> v1::file_patch::Action {
+    let operation = v1::change::Operation::Insert(v1::InsertLines { after_line: 0, new_lines: vec!["new".to_owned()] });
+    let change = v1::Change { operation: Some(operation), ..v1::Change::default() };
+    let original_sha256 = sha256(text.as_bytes()).to_string();
+    v1::file_patch::Action::LinePatch(v1::LinePatch { original_sha256, changes: vec![change] })
+}
+
+/// A preview is the report that the batch would have; nothing is written, nor kept.
+#[test]
+fn a_preview_reports_and_writes_nothing() {
+    let scene = Scene::set();
+    scene.put("a.txt", "old\n");
+    let kept = || walk(scene.place.path());
+    let before = kept();
+    let report = preview(&scene, "a.txt", line_patch("old\n"));
+    assert_eq!((report.outcome(), report.files[0].status()), (v1::Outcome::Applied, v1::FileStatus::Modified));
+    assert!(report.diff.contains("+new\n old\n"), "{}", report.diff);
+    assert_eq!(report.files[0].sha256(), sha256(b"new\nold\n").to_string());
+    let report = preview(&scene, "a.txt", line_patch("other\n"));
+    assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Failed, "SHA_MISMATCH"));
+    assert_eq!(report.failures[0].current_sha256(), sha256(b"old\n").to_string());
+    // A file that a person has to agree to: the preview says so.
+    let report = preview(&scene, ".github/workflows/x.yml", write("on: push\n"));
+    assert_eq!((report.outcome(), report.warnings[0].code.as_str()), (v1::Outcome::Applied, "APPROVAL_REQUIRED"));
+    let blob = v1::BlobRef { sha256: sha256(b"x").to_string(), size_bytes: 1 };
+    let content = Some(v1::create_file::Content::Blob(blob));
+    let create = v1::CreateFile { content, overwrite: false, content_format: None };
+    let report = preview(&scene, "b.txt", v1::file_patch::Action::CreateFile(create));
+    assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Failed, "INVALID_REQUEST"));
+    assert_eq!(kept(), before);
+    scene.put_policy("mode = 'restricted'");
+    let report = preview(&scene, "a.txt", line_patch("old\n"));
+    assert_eq!(
+        (report.failures[0].reason.as_str(), report.failures[0].detail.as_str()),
+        ("POLICY_DENIED", "RESTRICTED_MODE")
+    );
+}
+
+/// A preview shows of a file what the report of the batch would: nothing of one that is withheld.
+#[test]
+fn a_preview_shows_nothing_that_is_withheld() {
+    let scene = Scene::set();
+    scene.put(".gitignore", "ignored.txt\n");
+    scene.put("ignored.txt", "zebra\n");
+    let right = preview(&scene, "ignored.txt", line_patch("zebra\n"));
+    assert_eq!(
+        (right.failures[0].reason.as_str(), right.failures[0].detail.as_str()),
+        ("APPROVAL_REQUIRED", "WITHHELD")
+    );
+    assert_eq!(preview(&scene, "ignored.txt", line_patch("other\n")), right, "whether it fits is not said");
+    let same = preview(&scene, "ignored.txt", write("zebra\n"));
+    let other = preview(&scene, "ignored.txt", write("other\n"));
+    for report in [&same, &other] {
+        let file = &report.files[0];
+        assert_eq!(
+            (file.withheld.as_str(), file.status(), report.diff.as_str()),
+            ("ignored", v1::FileStatus::Modified, "")
+        );
+        assert_eq!(file.sha256_before, None);
+    }
+    assert_eq!(same.warnings, other.warnings);
+}
+
+/// Every file below a directory, with its bytes.
+fn walk(directory: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut pending = vec![directory.to_owned()];
+    while let Some(directory) = pending.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                pending.push(path);
+            } else {
+                let bytes = std::fs::read(&path).unwrap();
+                found.push((path, bytes));
+            }
+        }
+    }
+    found.sort();
+    found
+}
