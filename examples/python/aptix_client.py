@@ -111,7 +111,20 @@ class Client:
         answer = self._unary(self._files.ReadFile, request).file
         if answer.HasField("content"):
             return answer.file, answer.content
-        return answer.file, self._download(answer.file.sha256)
+        if answer.file.source == file_service_pb2.SOURCE_CLOUD:
+            return answer.file, self._download(answer.file.sha256)
+        return answer.file, self._parts(request, answer.file)
+
+    def _parts(self, request: file_service_pb2.ReadFileRequest, file: file_service_pb2.FileState) -> bytes:
+        """Reads a file on disk that is too large for one answer. Raises Refused (FILE_CHANGED) if it changes meanwhile."""
+        content = b""
+        while len(content) < file.size_bytes:
+            request.range.bytes.offset = len(content)
+            part = self._unary(self._files.ReadFile, request).file
+            if part.file.sha256 != file.sha256 or not part.content:
+                raise Refused(grpc.StatusCode.FAILED_PRECONDITION, "the file changed while it was read", "FILE_CHANGED")
+            content += part.content
+        return content
 
     def _download(self, sha256: str) -> bytes:
         request = file_service_pb2.DownloadBlobRequest(workspace_id=self.workspace, sha256=sha256)

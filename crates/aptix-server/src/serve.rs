@@ -124,6 +124,8 @@ fn router(
     let agents = AgentServer::new(AgentService(Arc::clone(dispatcher)));
     let files = FileServer::new(FileService {
         dispatcher: Arc::clone(dispatcher),
+        // The caller hears that the agent is silent before its own time is up.
+        patience: options.call_deadline * 9 / 10,
         upload_idle: options.upload_idle,
         upload_total: options.upload_total,
     });

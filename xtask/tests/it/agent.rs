@@ -20,7 +20,7 @@ fn several_files_change_in_one_batch_and_become_the_cloud_files() {
 
     let (read, code) = machine.ask(&server, "read", &["project/src/one.txt"]);
     assert_eq!((code, &read["content"]), (Some(0), &"1\nnew\n2\n".into()), "{read}");
-    assert_eq!((&read["path"], &read["source"]), (&"project/Src/One.txt".into(), &"CLOUD".into()), "{read}");
+    assert_eq!((&read["path"], &read["source"]), (&"Src/One.txt".into(), &"CLOUD".into()), "{read}");
     assert_eq!(read["sha256"], done["files"][0]["sha256"]);
 
     let change = done["files"][1]["changes"][0]["changeId"].as_str().unwrap();

@@ -28,7 +28,9 @@ struct Answer<'a> {
     sha256: String,
     size_bytes: usize,
     source: &'a str,
-    revision: u64,
+    /// Of a cloud copy alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<u64>,
     /// Bytes that are not UTF-8 are shown as U+FFFD; then `sha256` is not that of this text.
     content: std::borrow::Cow<'a, str>,
 }
@@ -44,7 +46,7 @@ pub(super) async fn run(args: Args) -> Result<Exit, CallError> {
         sha256: file.sha256.to_string(),
         size_bytes: file.content.len(),
         source: file.source,
-        revision: file.revision.0,
+        revision: file.revision.map(|revision| revision.0),
         content: String::from_utf8_lossy(&file.content),
     }))
 }

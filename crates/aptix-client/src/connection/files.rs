@@ -25,17 +25,17 @@ const BLOB_BYTES: u64 = 256 << 20;
 /// Digests of one question.
 const DIGESTS: usize = 10_000;
 
-/// The authoritative text of a file.
+/// The text of a file: as it is on disk while an agent serves the workspace, else as it was last reported.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CloudText {
-    /// The path in real case, with its root's name in front.
+    /// The path in real case, with its root's name in front where the workspace has several.
     pub path: String,
     /// The lower-case key.
     pub doc_path: String,
     /// SHA-256 of the content.
     pub sha256: Sha256Digest,
-    /// The revision of the event that made the file what it is.
-    pub revision: Revision,
+    /// The revision of the event that made the cloud copy what it is; absent for a file on disk.
+    pub revision: Option<Revision>,
     /// Where it comes from.
     pub source: &'static str,
     /// The bytes.
@@ -46,14 +46,9 @@ impl Connection {
     /// Reads a file by its lower-case key; content of any size, checked against its digest.
     ///
     /// # Errors
-    /// NOT_FOUND, AMBIGUOUS_PATH.
+    /// NOT_FOUND, AMBIGUOUS_PATH, POLICY_DENIED; FILE_CHANGED when a large file changed while it was read.
     pub async fn read_file(&self, doc_path: &str) -> Result<CloudText, CallError> {
-        let file = Some(v1::FileSelector { file: Some(v1::file_selector::File::DocPath(doc_path.to_owned())) });
-        let message =
-            v1::ReadFileRequest { workspace_id: self.workspace.to_string(), file, ..v1::ReadFileRequest::default() };
-        let response = self.answer(self.files().read_file(timed(message, ANSWER))).await?;
-        let read = response.file.ok_or_else(|| absent("file"))?;
-        let file = read.file.ok_or_else(|| absent("file.file"))?;
+        let (file, content) = self.read_part(doc_path, v1::ReadFileRequest::default()).await?;
         let source = match file.source() {
             v1::Source::Active => "ACTIVE",
             v1::Source::Cloud => "CLOUD",
@@ -61,12 +56,45 @@ impl Connection {
         };
         let sha256 = digest("file.sha256", &file.sha256)?;
         let blob = BlobRef { sha256, size_bytes: file.size_bytes };
-        let content = match read.content {
+        let content = match content {
             Some(content) => verified(blob, content.into())?,
+            None if file.source() == v1::Source::Active => self.read_in_parts(doc_path, blob).await?,
             None => self.download(blob).await?,
         };
-        let revision = Revision(file.revision.unwrap_or_default());
+        let revision = file.revision.map(Revision);
         Ok(CloudText { path: file.path, doc_path: file.doc_path, sha256, revision, source, content })
+    }
+
+    /// One call for a file: what it is, and its content if it fits.
+    async fn read_part(
+        &self,
+        doc_path: &str,
+        request: v1::ReadFileRequest,
+    ) -> Result<(v1::FileState, Option<Bytes>), CallError> {
+        let file = Some(v1::FileSelector { file: Some(v1::file_selector::File::DocPath(doc_path.to_owned())) });
+        let message = v1::ReadFileRequest { workspace_id: self.workspace.to_string(), file, ..request };
+        let response = self.answer(self.files().read_file(timed(message, ANSWER))).await?;
+        let read = response.file.ok_or_else(|| absent("file"))?;
+        Ok((read.file.ok_or_else(|| absent("file.file"))?, read.content))
+    }
+
+    /// Reads a file on disk that is too large for one answer.
+    async fn read_in_parts(&self, doc_path: &str, file: BlobRef) -> Result<Vec<u8>, CallError> {
+        let mut content = Vec::new();
+        while (content.len() as u64) < file.size_bytes.min(BLOB_BYTES) {
+            let span = v1::ByteSpan { offset: content.len() as u64, length: 0 };
+            let range = Some(v1::Range { range: Some(v1::range::Range::Bytes(span)) });
+            let source = v1::Source::Active.into();
+            let request = v1::ReadFileRequest { range, source, ..v1::ReadFileRequest::default() };
+            let (state, part) = self.read_part(doc_path, request).await?;
+            let part = part.filter(|part| !part.is_empty() && state.sha256 == file.sha256.to_string());
+            let Some(part) = part else {
+                let failure = Failure::new(Reason::FileChanged, format!("{doc_path} changed while it was read"));
+                return Err(failure.hint("read it again").into());
+            };
+            content.extend_from_slice(&part);
+        }
+        Ok(self.blocking(move || verified(file, content)).await??)
     }
 
     /// Which of these blobs the workspace does not have yet. Other digests in the answer are passed over: a server that

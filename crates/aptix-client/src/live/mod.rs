@@ -2,11 +2,9 @@
 //!
 //! What a caller is shown is decided by the egress rule of the policy, file by file, before any of it is compared or counted.
 
-pub(crate) mod facts;
 mod globs;
 pub(crate) mod line_search;
 pub mod list;
-mod portion;
 pub mod read;
 mod scope;
 pub mod search;

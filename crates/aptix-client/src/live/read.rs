@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 
 use aptix_engine::target::ValidTarget;
+use aptix_engine::text::facts::Facts;
+use aptix_engine::text::portion::{Taken, Taking};
 use aptix_model::failure::Failure;
 use aptix_model::limits::INLINE_BYTES;
 use aptix_model::live::{FileContent, FileInfo, FilePart, FileSelector, Portion, TextFacts};
@@ -10,9 +12,7 @@ use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::{Detail, Reason};
 
 use super::IsOver;
-use super::facts::Facts;
 use super::over;
-use super::portion::{Taken, Taking};
 use crate::apply::path_style::PathStyle;
 use crate::policy::Policy;
 use crate::policy::disclosure::{Disclosure, Inside};

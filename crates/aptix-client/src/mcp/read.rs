@@ -7,12 +7,12 @@ use aptix_model::tools::look::ReadFile;
 use aptix_model::tools::read_file::Lines;
 
 use crate::apply::find::Search;
-use crate::live::facts::Facts;
 use crate::live::searchable::without_mark;
 use crate::policy::Policy;
 use crate::policy::egress;
 use crate::workspace::read::place::Claim;
 use crate::workspace::roots::workspace::Workspace;
+use aptix_engine::text::facts::Facts;
 
 /// Most bytes of lines that an answer carries.
 const TEXT_BYTES: usize = 256 << 10;

@@ -217,6 +217,21 @@ impl v1::file_service_server::FileService for FakeServer {
         Err(Status::unimplemented("no agent reads cloud files"))
     }
 
+    async fn read_files(&self, _: Request<v1::ReadFilesRequest>) -> Result<Response<v1::ReadFilesResponse>, Status> {
+        Err(Status::unimplemented("no agent reads cloud files"))
+    }
+
+    async fn stat_files(&self, _: Request<v1::StatFilesRequest>) -> Result<Response<v1::StatFilesResponse>, Status> {
+        Err(Status::unimplemented("no agent describes cloud files"))
+    }
+
+    async fn search_files(
+        &self,
+        _: Request<v1::SearchFilesRequest>,
+    ) -> Result<Response<v1::SearchFilesResponse>, Status> {
+        Err(Status::unimplemented("no agent searches through a server"))
+    }
+
     async fn list_files(&self, _: Request<v1::ListFilesRequest>) -> Result<Response<v1::ListFilesResponse>, Status> {
         Err(Status::unimplemented("no agent lists cloud files"))
     }

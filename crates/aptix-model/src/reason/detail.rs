@@ -220,6 +220,8 @@ catalogue! {
         NoAgent = "NO_AGENT",
         /// The agent went before it answered.
         AgentLost = "AGENT_LOST",
+        /// The agent's answer does not fit the question.
+        WrongAnswer = "WRONG_ANSWER",
         /// A line number of zero.
         Zero = "ZERO",
         /// A negative line number.

@@ -218,7 +218,7 @@ impl From<FileInfo> for v1::FileState {
             size_bytes: info.size_bytes,
             terminators: terminators.into(),
             encoding: encoding.into(),
-            is_executable: info.is_executable,
+            is_executable: Some(info.is_executable),
             source: v1::Source::Active.into(),
             ..Self::default()
         }

@@ -137,7 +137,7 @@ fn a_reply_says_what_files_are() {
     let state = file.file.as_ref().unwrap();
     assert_eq!((file.content(), file.offset, file.first_line, state.line_count), (b"x".as_slice(), 4, 2, Some(3)));
     assert_eq!((state.terminators(), state.encoding()), (v1::Terminators::Crlf, v1::Encoding::Utf8Bom));
-    assert_eq!((state.source(), state.is_executable, state.revision), (v1::Source::Active, true, None));
+    assert_eq!((state.source(), state.is_executable, state.revision), (v1::Source::Active, Some(true), None));
     assert_eq!(state.sha256, "07".repeat(32));
     assert!(
         matches!(&read.results[1].result, Some(v1::file_result::Result::Failure(failure)) if failure.reason == "NOT_FOUND")

@@ -109,7 +109,8 @@ impl Dispatcher {
         self.leases.ask(workspace, held).map_err(WatchError::LeaseHeld)?;
         let secret = LeaseSecret::mint()?;
         let digest = secret_digest(secret.bytes()).ok_or(StoreError::Closed)?;
-        let epoch = match self.store.grant_lease(workspace.clone(), digest).await {
+        let roots = questions.serving.presence.roots.clone();
+        let epoch = match self.store.grant_lease(workspace.clone(), digest, roots).await {
             // A lease that cannot be kept is good for reading. Its reports are refused once the store takes writes again,
             // and the agent asks for another, which is kept.
             Err(StoreError::ReadOnly { .. }) => self.store.lease(workspace.clone()).await?.epoch + 1,

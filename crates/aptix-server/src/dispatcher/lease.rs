@@ -65,6 +65,8 @@ impl Default for Leases {
 struct Held {
     holders: HashMap<WorkspaceId, Holder>,
     claims: u64,
+    /// When the last lease of a workspace ended that is not held now.
+    ended: HashMap<WorkspaceId, UnixMillis>,
 }
 
 #[derive(Debug)]
@@ -121,11 +123,17 @@ impl Leases {
         let claim = held.claims;
         let superseded = CancellationToken::new();
         let holder = Holder { secret, questions: Arc::clone(&questions), claim, superseded: superseded.clone() };
+        held.ended.remove(workspace);
         if let Some(former) = held.holders.insert(workspace.clone(), holder) {
             former.superseded.cancel();
             former.questions.end();
         }
         Claim { workspace: workspace.clone(), claim, leases: Arc::clone(self), questions, superseded }
+    }
+
+    /// When the last lease of a workspace ended, if it did since the server started and no other is held.
+    pub(super) fn ended(&self, workspace: &WorkspaceId) -> Option<UnixMillis> {
+        self.lock().ended.get(workspace).copied()
     }
 
     /// The questions of the connection that holds a workspace's lease.
@@ -140,6 +148,7 @@ impl Drop for Claim {
         let mut held = self.leases.lock();
         if held.holders.get(&self.workspace).is_some_and(|holder| holder.claim == self.claim) {
             held.holders.remove(&self.workspace);
+            held.ended.insert(self.workspace.clone(), mint::now());
         }
     }
 }

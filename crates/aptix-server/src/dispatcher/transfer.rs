@@ -251,15 +251,6 @@ fn no_place(found: Full) -> Refusal {
     Refusal::denied(full("transfers", found))
 }
 
-/// The bytes, if they have this digest.
-pub(super) fn verified(bytes: Bytes, digest: &Sha256Digest) -> Result<Bytes, StoreError> {
-    if digest_of(Sha256::new_with_prefix(&bytes)) == *digest {
-        Ok(bytes)
-    } else {
-        Err(damaged(digest, "its bytes have another digest"))
-    }
-}
-
 fn digest_of(hasher: Sha256) -> Sha256Digest {
     Sha256Digest::from_bytes(hasher.finalize().into())
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use aptix_model::cursor::Cursor;
 use aptix_model::id::{Revision, WorkspaceId};
+use aptix_model::record::UnixMillis;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
 use super::event::WorkspaceEvent;
 use super::event_filter::EventFilter;
+use super::questions::Serving;
 use super::read::ReadError;
 use super::stream::{Items, Outlet, Rest, Start, Stop, WatchError, broken_off, stop};
 use super::wake::Topic;
@@ -29,7 +31,7 @@ pub enum WorkspaceUpdate {
 }
 
 /// A workspace as its readers see it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct WorkspaceOutline {
     /// Its id.
     pub id: WorkspaceId,
@@ -37,6 +39,12 @@ pub struct WorkspaceOutline {
     pub cursor: Option<Cursor>,
     /// How many of its batches have not ended; `None` if that cannot be read.
     pub open_batches: Option<u64>,
+    /// How it is served now.
+    pub serving: Option<Serving>,
+    /// When it was served last, if that was since the server started and it is not served now.
+    pub last_served: Option<UnixMillis>,
+    /// The names of its roots, as its newest agent named them.
+    pub roots: Vec<String>,
 }
 
 impl Dispatcher {
@@ -47,7 +55,7 @@ impl Dispatcher {
     pub async fn workspace(&self, id: WorkspaceId) -> Result<WorkspaceOutline, ReadError> {
         let counts = self.store.counts(id.clone()).await?;
         let counts = counts.ok_or_else(|| ReadError::NoWorkspace(id.clone()))?;
-        Ok(self.outline(id, Some(counts)))
+        Ok(self.outline(id, Some(counts)).await?)
     }
 
     /// Workspaces by id, after one if it is given.
@@ -59,13 +67,23 @@ impl Dispatcher {
         after: Option<WorkspaceId>,
         limit: usize,
     ) -> Result<Vec<WorkspaceOutline>, StoreError> {
-        let listed = self.store.workspaces(after, limit).await?;
-        Ok(listed.into_iter().map(|(id, counts)| self.outline(id, counts)).collect())
+        let mut outlines = Vec::new();
+        for (id, counts) in self.store.workspaces(after, limit).await? {
+            outlines.push(self.outline(id, counts).await?);
+        }
+        Ok(outlines)
     }
 
-    fn outline(&self, id: WorkspaceId, counts: Option<WorkspaceCounts>) -> WorkspaceOutline {
-        let cursor = counts.and_then(|counts| self.cursor(counts.newest, counts.digest));
-        WorkspaceOutline { id, cursor, open_batches: counts.map(|counts| counts.open_batches) }
+    async fn outline(&self, id: WorkspaceId, counts: Option<WorkspaceCounts>) -> Result<WorkspaceOutline, StoreError> {
+        let roots = self.roots(&id).await?;
+        Ok(WorkspaceOutline {
+            cursor: counts.and_then(|counts| self.cursor(counts.newest, counts.digest)),
+            open_batches: counts.map(|counts| counts.open_batches),
+            serving: self.serving(&id),
+            last_served: self.leases.ended(&id),
+            roots,
+            id,
+        })
     }
 
     /// Streams the events of a workspace that pass a filter, without its lease.

@@ -1,30 +1,23 @@
-//! `FileService`: cloud files, and the blobs their content is made of.
+//! `FileService`: files as they are, and the blobs that the content of cloud files is made of.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aptix_model::batch::BlobRef;
 use aptix_model::failure::Failure;
-use aptix_model::limits::CHUNK_BYTES;
-use aptix_model::path::{DocPath, PathError, RootedPath};
-use aptix_model::reason::{Detail, Reason};
-use aptix_model::wire::fit::ROOM;
-use aptix_model::wire::{self, v1};
-use prost::Message;
+use aptix_model::live::{FilePart, FileSelector, ListFiles, SearchFiles};
+use aptix_model::reason::Reason;
+use aptix_model::wire::{self, live, v1};
 use tokio::time::timeout;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::page;
+use super::live_files::{self, LiveFiles};
 use super::status::{status, too_late};
 use crate::caller::Peer;
 use crate::dispatcher::Dispatcher;
-use crate::dispatcher::files::FileSelector;
-use crate::dispatcher::lease::secret_digest;
-use crate::dispatcher::refusal::{Refusal, crowded, shutting_down};
-use crate::room::Place;
-use crate::store::{CloudFile, DamagedFile};
+use crate::dispatcher::refusal::{Refusal, broken_off, crowded, shutting_down};
+use crate::ticket::Asker;
 
 /// Digests that one question may name.
 const ASKED: usize = 10_000;
@@ -36,6 +29,8 @@ pub type FileServer = v1::file_service_server::FileServiceServer<FileService>;
 pub struct FileService {
     /// Who answers.
     pub dispatcher: Arc<Dispatcher>,
+    /// How long an agent's answer is waited for.
+    pub patience: Duration,
     /// How long an upload waits for its next message.
     pub upload_idle: Duration,
     /// How long an upload may take in all.
@@ -45,58 +40,64 @@ pub struct FileService {
 #[tonic::async_trait]
 impl v1::file_service_server::FileService for FileService {
     async fn read_file(&self, request: Request<v1::ReadFileRequest>) -> Result<Response<v1::ReadFileResponse>, Status> {
+        let asker = asker(&request)?;
+        let v1::ReadFileRequest { workspace_id, file, range, source } = request.into_inner();
+        let which = live::file_selector("file", file.clone());
+        let part = which.and_then(|file| Ok(FilePart { file, portion: live::portion("range", range)? }));
+        let files = self.files(&workspace_id, asker, source).map_err(status)?;
+        let asked = v1::ReadFilesRequest { files: vec![v1::FilePart { file, range }], ..Default::default() };
+        let results = files.read(vec![part.map_err(status)?], asked).await.map_err(status)?;
+        match results.into_iter().next().and_then(|result| result.result) {
+            Some(v1::file_result::Result::File(file)) => Ok(Response::new(v1::ReadFileResponse { file: Some(file) })),
+            Some(v1::file_result::Result::Failure(failure)) => Err(status(Refusal::denied(failure.into()))),
+            None => Err(status(Refusal::denied(broken_off()))),
+        }
+    }
+
+    async fn read_files(
+        &self,
+        request: Request<v1::ReadFilesRequest>,
+    ) -> Result<Response<v1::ReadFilesResponse>, Status> {
+        let asker = asker(&request)?;
         let request = request.into_inner();
-        let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
-        let which = match request.file.and_then(|selector| selector.file) {
-            Some(v1::file_selector::File::DocPath(key)) => {
-                DocPath::new(&key).map(FileSelector::Key).map_err(|error| bad_path("docPath", &error))
-            }
-            Some(v1::file_selector::File::Path(path)) => {
-                RootedPath::new(&path).map(FileSelector::Path).map_err(|error| bad_path("path", &error))
-            }
-            None => Err(wire::missing("file", "docPath or path")),
-        };
-        let which = which.map_err(status)?;
-        let (file, content) = self.dispatcher.read_file(&workspace, which).await.map_err(status)?;
-        Ok(Response::new(v1::ReadFileResponse {
-            file: Some(v1::FileContent { file: Some(file_message(file)), content, ..v1::FileContent::default() }),
-        }))
+        let parts = Vec::<FilePart>::try_from(request.clone()).map_err(status)?;
+        let files = self.files(&request.workspace_id, asker, request.source).map_err(status)?;
+        let results = files.read(parts, request).await.map_err(status)?;
+        Ok(Response::new(v1::ReadFilesResponse { results }))
+    }
+
+    async fn stat_files(
+        &self,
+        request: Request<v1::StatFilesRequest>,
+    ) -> Result<Response<v1::StatFilesResponse>, Status> {
+        let asker = asker(&request)?;
+        let request = request.into_inner();
+        let which = Vec::<FileSelector>::try_from(request.clone()).map_err(status)?;
+        let files = self.files(&request.workspace_id, asker, request.source).map_err(status)?;
+        let results = files.stat(which, request).await.map_err(status)?;
+        Ok(Response::new(v1::StatFilesResponse { results }))
     }
 
     async fn list_files(
         &self,
         request: Request<v1::ListFilesRequest>,
     ) -> Result<Response<v1::ListFilesResponse>, Status> {
+        let asker = asker(&request)?;
         let request = request.into_inner();
-        let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
-        let wanted = page::size(request.page_size).map_err(status)?;
-        let page = page::file(&request.page_token).map_err(status)?;
-        let cursor = self.dispatcher.cursor_at(&workspace, None).await.map_err(status)?;
-        let listed = self.dispatcher.files(&workspace, page, wanted + 1).await.map_err(status)?;
-        let mut answer = v1::ListFilesResponse::default();
-        let mut room = ROOM;
-        let mut last = None;
-        for file in listed {
-            let (path, file) = match file {
-                Ok(file) => (file.path.clone(), Ok(file_message(file))),
-                Err(DamagedFile { path, why }) => {
-                    let damaged = v1::DamagedFile { path: path.to_string(), message: why };
-                    (path, Err(damaged))
-                }
-            };
-            let bytes = file.as_ref().map_or_else(Message::encoded_len, Message::encoded_len) + 8;
-            if answer.files.len() + answer.damaged.len() == wanted || bytes > room {
-                answer.next_page_token = last.as_ref().map(|path| page::after_file(path, cursor)).unwrap_or_default();
-                break;
-            }
-            room -= bytes;
-            last = Some(path);
-            match file {
-                Ok(file) => answer.files.push(file),
-                Err(damaged) => answer.damaged.push(damaged),
-            }
-        }
-        Ok(Response::new(answer))
+        let asked = ListFiles::try_from(request.clone()).map_err(status)?;
+        let files = self.files(&request.workspace_id, asker, request.source).map_err(status)?;
+        Ok(Response::new(files.list(asked, request).await.map_err(status)?))
+    }
+
+    async fn search_files(
+        &self,
+        request: Request<v1::SearchFilesRequest>,
+    ) -> Result<Response<v1::SearchFilesResponse>, Status> {
+        let asker = asker(&request)?;
+        let request = request.into_inner();
+        let asked = SearchFiles::try_from(request.clone()).map_err(status)?;
+        let files = self.files(&request.workspace_id, asker, v1::Source::Active.into()).map_err(status)?;
+        Ok(Response::new(files.search(asked, request).await.map_err(status)?))
     }
 
     async fn find_missing_blobs(
@@ -158,59 +159,15 @@ impl v1::file_service_server::FileService for FileService {
 }
 
 impl FileService {
-    async fn upload(&self, place: Place, mut parts: Streaming<v1::UploadBlobRequest>) -> Result<BlobRef, Status> {
-        use v1::upload_blob_request::Part;
-        let Some(Part::Start(start)) = self.next(&mut parts).await?.and_then(|first| first.part) else {
-            return Err(status(wire::missing("start", "the blob's name in the first message")));
-        };
-        let workspace = wire::id("start.workspaceId", &start.workspace_id).map_err(status)?;
-        let blob = start.blob.ok_or_else(|| status(wire::missing("start.blob", "the blob's digest and size")))?;
-        let blob = BlobRef::try_from(blob).map_err(status)?;
-        let lease = secret_digest(&start.lease_secret);
-        let mut upload = self.dispatcher.upload(place, workspace, blob, lease).await.map_err(status)?;
-        while let Some(message) = self.next(&mut parts).await? {
-            match message.part {
-                Some(Part::Chunk(chunk)) if chunk.is_empty() => {
-                    return Err(status(wire::missing("chunk", "1 byte to 1 MiB")));
-                }
-                Some(Part::Chunk(chunk)) if chunk.len() > CHUNK_BYTES => {
-                    let message = format!("a chunk has {} bytes, at most {CHUNK_BYTES} are taken", chunk.len());
-                    let failure = Failure::new(Reason::TooLarge, message).detail(Detail::File).field("chunk");
-                    return Err(status(failure.hint("send the blob in smaller chunks")));
-                }
-                Some(Part::Chunk(chunk)) => upload.push(chunk).await.map_err(status)?,
-                Some(Part::Start(_)) => {
-                    let failure = Failure::new(Reason::InvalidRequest, "a second blob is named in one upload");
-                    return Err(status(failure.detail(Detail::UnexpectedField).field("start")));
-                }
-                None => return Err(status(wire::missing("part", "start or chunk"))),
-            }
-        }
-        upload.finish().await.map_err(status)
-    }
-
-    async fn next(
-        &self,
-        parts: &mut Streaming<v1::UploadBlobRequest>,
-    ) -> Result<Option<v1::UploadBlobRequest>, Status> {
-        let message = timeout(self.upload_idle, parts.message()).await;
-        message.map_err(|_| too_late(&format!("no chunk came for {} seconds", self.upload_idle.as_secs())))?
+    /// The files of a workspace, for one call.
+    fn files(&self, workspace: &str, asker: Asker, source: i32) -> Result<LiveFiles<'_>, Failure> {
+        let workspace = wire::id("workspaceId", workspace)?;
+        let source = live_files::source(source)?;
+        Ok(LiveFiles { dispatcher: &self.dispatcher, asker, workspace, source, patience: self.patience })
     }
 }
 
 /// Admission has seen to it that every call has one.
-fn bad_path(field: &str, error: &PathError) -> Failure {
-    Failure::new(Reason::InvalidPath, error.to_string()).detail(error.detail()).field(field)
-}
-
-fn file_message(file: CloudFile) -> v1::FileState {
-    v1::FileState {
-        path: file.path.to_string(),
-        doc_path: file.doc_path.to_string(),
-        sha256: file.content.sha256.into(),
-        size_bytes: file.content.size_bytes,
-        source: v1::Source::Cloud.into(),
-        revision: Some(file.revision.0),
-        ..v1::FileState::default()
-    }
+fn asker<T>(request: &Request<T>) -> Result<Asker, Status> {
+    Asker::of(request.extensions()).ok_or_else(|| Status::internal("the call was not admitted"))
 }

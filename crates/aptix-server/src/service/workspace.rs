@@ -16,6 +16,7 @@ use super::status::status;
 use super::{event, page};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::event_filter::{EventFilter, FilePattern};
+use crate::dispatcher::questions::Serving;
 use crate::dispatcher::stream::Start;
 use crate::dispatcher::workspace::{WorkspaceOutline, WorkspaceUpdate};
 
@@ -79,12 +80,20 @@ impl v1::workspace_service_server::WorkspaceService for WorkspaceService {
 }
 
 fn message(workspace: WorkspaceOutline) -> v1::Workspace {
-    let WorkspaceOutline { id, cursor, open_batches } = workspace;
+    let WorkspaceOutline { id, cursor, open_batches, serving, last_served, roots } = workspace;
+    let serving = serving.map(|Serving { since, presence }| v1::Serving {
+        since_time: Some(since.into()),
+        version: presence.version.clone(),
+        approval_mode: v1::ApprovalMode::from(presence.mode).into(),
+        features: presence.features.clone(),
+    });
     v1::Workspace {
         workspace_id: id.to_string(),
         cursor: cursor.map(Into::into),
         open_batches,
-        ..v1::Workspace::default()
+        serving,
+        last_served_time: last_served.map(Into::into),
+        roots,
     }
 }
 

@@ -185,7 +185,8 @@ impl Store for HealingStore {
     forward! {
         append(batch: BatchRecord) -> Appended;
         transition(step: Transition) -> Transitioned;
-        grant_lease(workspace: WorkspaceId, secret: Sha256Digest) -> u64;
+        grant_lease(workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> u64;
+        roots(workspace: WorkspaceId) -> Vec<String>;
         lease(workspace: WorkspaceId) -> Lease;
         digest(workspace: WorkspaceId, revision: Revision) -> Option<Sha256Digest>;
         newest(workspace: WorkspaceId) -> Option<Revision>;

@@ -43,6 +43,7 @@ struct Workspace {
     /// Whether a batch or an agent made it known; an upload alone does not.
     known: bool,
     lease: Lease,
+    roots: Vec<String>,
     events: Vec<(BatchId, Sha256Digest, EventFacts)>,
     batches: HashMap<BatchId, BatchRecord>,
     requests: HashMap<RequestId, BatchId>,
@@ -150,13 +151,18 @@ impl Store for MemoryStore {
         self.history
     }
 
-    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest) -> Answer<'_, u64> {
+    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> Answer<'_, u64> {
         self.write(|state| {
             let workspace = state.workspaces.entry(workspace).or_default();
             workspace.known = true;
+            workspace.roots = roots;
             workspace.lease = Lease { epoch: workspace.lease.epoch + 1, secret: Some(secret) };
             workspace.lease.epoch
         })
+    }
+
+    fn roots(&self, workspace: WorkspaceId) -> Answer<'_, Vec<String>> {
+        self.read(&workspace, |workspace| workspace.roots.clone())
     }
 
     fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease> {

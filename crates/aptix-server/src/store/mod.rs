@@ -302,9 +302,12 @@ pub trait Store: Send + Sync + 'static {
     /// Names the history of this store: minted when the store is created, kept by copies of it.
     fn history(&self) -> HistoryId;
 
-    /// Grants the workspace's next lease to the holder of the secret with this SHA-256; answers its epoch, the first is 1.
-    /// Creates the workspace if there is none.
-    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest) -> Answer<'_, u64>;
+    /// Grants the workspace's next lease to the holder of the secret with this SHA-256, who serves the roots of these names;
+    /// answers its epoch, the first is 1. Creates the workspace if there is none.
+    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> Answer<'_, u64>;
+
+    /// The names of the workspace's roots, as the newest lease has them; empty if no lease had any.
+    fn roots(&self, workspace: WorkspaceId) -> Answer<'_, Vec<String>>;
 
     /// The workspace's newest lease.
     fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease>;

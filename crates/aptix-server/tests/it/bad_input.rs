@@ -90,7 +90,7 @@ async fn what_is_not_there_is_not_found() {
         let change = v1::GetChangeRequest { workspace_id: workspace_id.clone(), id: ABSENT.to_owned() };
         not_found(client.batches.get_change(change).await.unwrap_err());
         not_found(client.read(workspace, File::DocPath("app/a".to_owned())).await.unwrap_err());
-        not_found(client.read(workspace, File::Path("app/a".to_owned())).await.unwrap_err());
+        not_found(client.read(workspace, File::Path("a".to_owned())).await.unwrap_err());
         not_found(client.report(workspace, ABSENT, 1, crate::server::failed("X")).await.unwrap_err());
     }
     let list = v1::ListBatchesRequest { workspace_id: "unknown".to_owned(), ..v1::ListBatchesRequest::default() };

@@ -186,6 +186,6 @@ async fn a_batch_names_only_blobs_that_are_there() {
     let batch = client.submit(submit("w", "r1", files)).await.unwrap();
     let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
     client.report("w", &batch.batch_id, epoch, applied(&[("app", "big.txt", &bytes)])).await.unwrap();
-    let read = client.read("w", File::Path("app/big.txt".to_owned())).await.unwrap();
+    let read = client.read("w", File::Path("big.txt".to_owned())).await.unwrap();
     assert_eq!((read.content, read.file.unwrap().size_bytes), (None, bytes.len() as u64));
 }

@@ -65,14 +65,14 @@ async fn a_batch_goes_to_its_agent_and_its_files_become_cloud_files() {
         (v1::Source::Cloud, Some(b"first\nnew\n".as_slice()))
     );
     let file = read.file.unwrap();
-    assert_eq!((file.path.as_str(), file.revision), ("app/src/A.txt", Some(2)));
-    assert_eq!(author.read("w", File::Path("app/New.txt".to_owned())).await.unwrap().file.unwrap().size_bytes, 5);
+    assert_eq!((file.path.as_str(), file.revision), ("src/A.txt", Some(2)));
+    assert_eq!(author.read("w", File::Path("New.txt".to_owned())).await.unwrap().file.unwrap().size_bytes, 5);
     let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 1, ..v1::ListFilesRequest::default() };
     let page = author.files.list_files(list.clone()).await.unwrap().into_inner();
-    assert_eq!(page.files[0].path, "app/New.txt");
+    assert_eq!(page.files[0].path, "New.txt");
     let list = v1::ListFilesRequest { page_token: page.next_page_token, ..list };
     let page = author.files.list_files(list).await.unwrap().into_inner();
-    assert_eq!((page.files[0].path.as_str(), page.next_page_token.as_str()), ("app/src/A.txt", ""));
+    assert_eq!((page.files[0].path.as_str(), page.next_page_token.as_str()), ("src/A.txt", ""));
 }
 
 /// A feed resumes after any revision: nothing comes twice, nothing is missing, and heartbeats say how far it is.
@@ -146,7 +146,7 @@ async fn a_key_of_two_files_is_ambiguous() {
     }
     let answer = client.read("w", File::DocPath("app/read.me".to_owned())).await;
     assert_refused(answer, Code::FailedPrecondition, "AMBIGUOUS_PATH", "CASE_COLLISION");
-    assert_eq!(client.read("w", File::Path("app/READ.ME".to_owned())).await.unwrap().file.unwrap().path, "app/READ.ME");
+    assert_eq!(client.read("w", File::Path("READ.ME".to_owned())).await.unwrap().file.unwrap().path, "READ.ME");
 }
 
 /// A key that two files had is one file's again once an edit by that key was applied: the agent found only one.
@@ -165,10 +165,10 @@ async fn a_key_of_two_files_heals() {
     report.files[0].changes = two_changes();
     client.report("w", &batch.batch_id, epoch, report).await.unwrap();
     let read = client.read("w", File::DocPath("app/read.me".to_owned())).await.unwrap();
-    assert_eq!(read.file.unwrap().path, "app/read.ME");
+    assert_eq!(read.file.unwrap().path, "read.ME");
     let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), ..v1::ListFilesRequest::default() };
     let files = client.files.list_files(list).await.unwrap().into_inner().files;
-    assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["app/other", "app/read.ME"]);
+    assert_eq!(files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["other", "read.ME"]);
 }
 
 /// Every path that a batch may name can be reported, read and listed, however deep and long it is.
@@ -190,7 +190,7 @@ async fn the_deepest_and_the_longest_path_become_cloud_files() {
             }
             client.report("w", &batch.batch_id, epoch, report).await.unwrap();
         }
-        for file in [File::DocPath(format!("app/{path}")), File::Path(format!("app/{path}"))] {
+        for file in [File::DocPath(format!("app/{path}")), File::Path(path.clone())] {
             assert_eq!(client.read("w", file).await.unwrap().file.unwrap().revision.unwrap() % 2, 0);
         }
     }

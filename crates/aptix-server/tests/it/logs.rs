@@ -265,7 +265,10 @@ impl Store for FailedStore {
     fn history(&self) -> HistoryId {
         self.0.history()
     }
-    fn grant_lease(&self, _: WorkspaceId, _: Sha256Digest) -> Answer<'_, u64> {
+    fn roots(&self, _: WorkspaceId) -> Answer<'_, Vec<String>> {
+        failure()
+    }
+    fn grant_lease(&self, _: WorkspaceId, _: Sha256Digest, _: Vec<String>) -> Answer<'_, u64> {
         failure()
     }
     fn lease(&self, _: WorkspaceId) -> Answer<'_, Lease> {

@@ -45,8 +45,11 @@ impl Store for Reopening {
     fn history(&self) -> HistoryId {
         self.inner.history()
     }
-    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest) -> Answer<'_, u64> {
-        self.inner.grant_lease(workspace, secret)
+    fn roots(&self, workspace: WorkspaceId) -> Answer<'_, Vec<String>> {
+        self.inner.roots(workspace)
+    }
+    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> Answer<'_, u64> {
+        self.inner.grant_lease(workspace, secret, roots)
     }
     fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease> {
         self.inner.lease(workspace)

@@ -179,9 +179,9 @@ async fn a_step_is_taken_from_the_expected_state_and_lease_alone(store: Arc<impl
         assert_eq!(store.transition(with_lease(epoch)).await, Ok(Transitioned::OtherLease));
     }
     assert_eq!(store.lease(workspace("w")).await, Ok(Lease::default()));
-    assert_eq!(store.grant_lease(workspace("w"), secrets[0]).await, Ok(1));
-    assert_eq!(store.grant_lease(workspace("w"), secrets[1]).await, Ok(2));
-    assert_eq!(store.grant_lease(workspace("v"), secrets[2]).await, Ok(1));
+    assert_eq!(store.grant_lease(workspace("w"), secrets[0], Vec::new()).await, Ok(1));
+    assert_eq!(store.grant_lease(workspace("w"), secrets[1], vec!["app".to_owned()]).await, Ok(2));
+    assert_eq!(store.grant_lease(workspace("v"), secrets[2], Vec::new()).await, Ok(1));
     assert_eq!(store.lease(workspace("w")).await, Ok(Lease { epoch: 2, secret: Some(secrets[1]) }));
     for secret in [None, Some(secrets[0]), Some(secrets[2])] {
         assert_eq!(store.transition(with(2, secret)).await, Ok(Transitioned::OtherLease), "an epoch alone is no lease");
@@ -396,7 +396,8 @@ async fn what_is_acknowledged_survives_reopening() {
     let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
     let w = workspace("w");
     let stored = append(&store, batch(1, "w", "r1")).await;
-    store.grant_lease(w.clone(), Sha256Digest::EMPTY).await.unwrap();
+    let names = vec!["app".to_owned(), "lib".to_owned()];
+    store.grant_lease(w.clone(), Sha256Digest::EMPTY, names.clone()).await.unwrap();
     let applied = Transition { files: vec![file("app/a", 1)], ..step(&stored, BatchState::Applied) };
     let Ok(Transitioned::Done(applied)) = store.transition(applied).await else { panic!("the step is taken") };
     let blob = BlobRef { sha256: Sha256Digest::from_bytes([7; 32]), size_bytes: 1 };
@@ -411,7 +412,8 @@ async fn what_is_acknowledged_survives_reopening() {
     assert_eq!(store.batch(w.clone(), BatchSelector::Id(stored.id)).await, Ok(Some(applied)));
     assert_eq!(store.blob_chunk(w.clone(), blob.sha256, 0).await.unwrap().as_deref(), Some(b"a".as_slice()));
     assert_eq!(store.files(w.clone(), None, 9).await.unwrap().len(), 1);
-    assert_eq!(store.grant_lease(w.clone(), Sha256Digest::EMPTY).await, Ok(2));
+    assert_eq!(store.roots(w.clone()).await, Ok(names));
+    assert_eq!(store.grant_lease(w.clone(), Sha256Digest::EMPTY, Vec::new()).await, Ok(2));
     assert_eq!(append(&store, batch(2, "w", "r2")).await.revision, Revision(3));
     assert!(matches!(store.append(batch(3, "w", "r1")).await, Ok(Appended::Known(_))));
 }

@@ -1621,7 +1621,8 @@ pub struct FileState {
     /// How many bytes.
     #[prost(uint64, tag = "4")]
     pub size_bytes: u64,
-    /// How many lines; one without terminator at the end counts. Absent if the file is no text, and in a list from the disk.
+    /// How many lines; one without terminator at the end counts. Absent if the file is no text; and,
+    /// like the next two, in lists, and of cloud files whose content was not read.
     #[prost(uint64, optional, tag = "5")]
     pub line_count: ::core::option::Option<u64>,
     /// How its lines end. Unspecified if the file is no text.
@@ -1630,9 +1631,9 @@ pub struct FileState {
     /// How its text is encoded.
     #[prost(enumeration = "Encoding", tag = "7")]
     pub encoding: i32,
-    /// Whether its owner may execute it.
-    #[prost(bool, tag = "8")]
-    pub is_executable: bool,
+    /// Whether its owner may execute it. Absent with SOURCE_CLOUD.
+    #[prost(bool, optional, tag = "8")]
+    pub is_executable: ::core::option::Option<bool>,
     /// Where this comes from.
     #[prost(enumeration = "Source", tag = "9")]
     pub source: i32,
@@ -1642,10 +1643,10 @@ pub struct FileState {
     /// The revision of the event that made the cloud copy what it is. Absent with SOURCE_ACTIVE.
     #[prost(uint64, optional, tag = "11")]
     pub revision: ::core::option::Option<u64>,
-    /// When that was.
+    /// When that was. Absent with SOURCE_ACTIVE, and if the record of it cannot be read.
     #[prost(message, optional, tag = "12")]
     pub time: ::core::option::Option<::prost_types::Timestamp>,
-    /// The batch that did it. Empty if it was a correction.
+    /// The batch that did it. Empty where time is absent, and if it was a correction.
     #[prost(string, tag = "13")]
     pub batch_id: ::prost::alloc::string::String,
 }
@@ -1808,7 +1809,7 @@ pub struct SearchMatch {
 /// A cloud file whose record the server cannot read. Every other file is served.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DamagedFile {
-    /// Its path in real case, with its root's name in front.
+    /// Its path: see FilePatch.path.
     #[prost(string, tag = "1")]
     pub path: ::prost::alloc::string::String,
     /// What is damaged.
@@ -2015,7 +2016,7 @@ pub mod file_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Reads cloud files and moves blobs.
+    /// Reads files and moves blobs.
     ///
     /// A blob is bytes named by their SHA-256, at most 256 MiB. It belongs to a workspace. Errors carry the details that
     /// BatchService describes.
@@ -2088,8 +2089,9 @@ pub mod file_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Reads one file as it is now. While an agent serves the workspace, it answers from the disk (SOURCE_ACTIVE); otherwise the
-        /// server answers what was last reported (SOURCE_CLOUD). A call can demand one of them. Reading touches that file alone.
+        /// Reads one file as it is now. While an agent that reads serves the workspace, it answers from the disk (SOURCE_ACTIVE);
+        /// otherwise the server answers what was last reported (SOURCE_CLOUD). A call can demand one of them. Reading touches that
+        /// file alone. The server checks that an agent's answer fits the question, and that whole content has its digest.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id, a path or a range is not one, or none is set.
@@ -2106,6 +2108,7 @@ pub mod file_service_client {
         /// - UNAVAILABLE (AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
         /// - DEADLINE_EXCEEDED: the agent did not answer in time.
         /// - RESOURCE_EXHAUSTED: too many questions are open; call again later.
+        /// - INTERNAL (WRONG_ANSWER): the agent's answer does not fit the question; nothing of it is passed on.
         pub async fn read_file(
             &mut self,
             request: impl tonic::IntoRequest<super::ReadFileRequest>,
@@ -2130,11 +2133,64 @@ pub mod file_service_client {
                 .insert(GrpcMethod::new("aptix.v1.FileService", "ReadFile"));
             self.inner.unary(req, path, codec).await
         }
+        /// Reads several files; each result is a file or the reason why there is none. What they hold beyond 1 MiB together is
+        /// left out and has to be asked for again. Errors as ReadFile's, as far as they are about the call.
+        pub async fn read_files(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReadFilesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReadFilesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.FileService/ReadFiles",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.FileService", "ReadFiles"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Describes several files without their content; each result is a file without content, or the reason why there is none.
+        /// A cloud copy is described without lines and encoding. Errors as ReadFiles'.
+        pub async fn stat_files(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StatFilesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StatFilesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.FileService/StatFiles",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.FileService", "StatFiles"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Lists files by path, page by page: below a directory on disk (SOURCE_ACTIVE; what git ignores and what the workstation
         /// does not show are left out), or the workspace's cloud files.
         ///
         /// Errors: ReadFiles', and
-        /// - INVALID_ARGUMENT: the page token is not acceptable.
+        /// - INVALID_ARGUMENT: the page size or token is not acceptable. A token goes on where its page came from.
+        /// - NOT_FOUND: there is no such directory on disk, or no such workspace.
         /// - FAILED_PRECONDITION (HISTORY_CHANGED): the token is of another history; begin with the first page.
         pub async fn list_files(
             &mut self,
@@ -2158,6 +2214,35 @@ pub mod file_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("aptix.v1.FileService", "ListFiles"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Finds lines in the files on disk. Only an agent answers.
+        ///
+        /// Errors: ReadFiles', and
+        /// - INVALID_ARGUMENT (REGEX): the expression cannot be compiled, or is too large.
+        /// - RESOURCE_EXHAUSTED (MATCH_BUDGET_EXCEEDED): the search takes more steps than the files are worth.
+        pub async fn search_files(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SearchFilesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchFilesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.FileService/SearchFiles",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.FileService", "SearchFiles"));
             self.inner.unary(req, path, codec).await
         }
         /// Lists the blobs among some that the workspace does not have yet.
@@ -2270,8 +2355,9 @@ pub mod file_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with FileServiceServer.
     #[async_trait]
     pub trait FileService: std::marker::Send + std::marker::Sync + 'static {
-        /// Reads one file as it is now. While an agent serves the workspace, it answers from the disk (SOURCE_ACTIVE); otherwise the
-        /// server answers what was last reported (SOURCE_CLOUD). A call can demand one of them. Reading touches that file alone.
+        /// Reads one file as it is now. While an agent that reads serves the workspace, it answers from the disk (SOURCE_ACTIVE);
+        /// otherwise the server answers what was last reported (SOURCE_CLOUD). A call can demand one of them. Reading touches that
+        /// file alone. The server checks that an agent's answer fits the question, and that whole content has its digest.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id, a path or a range is not one, or none is set.
@@ -2288,6 +2374,7 @@ pub mod file_service_server {
         /// - UNAVAILABLE (AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
         /// - DEADLINE_EXCEEDED: the agent did not answer in time.
         /// - RESOURCE_EXHAUSTED: too many questions are open; call again later.
+        /// - INTERNAL (WRONG_ANSWER): the agent's answer does not fit the question; nothing of it is passed on.
         async fn read_file(
             &self,
             request: tonic::Request<super::ReadFileRequest>,
@@ -2295,17 +2382,48 @@ pub mod file_service_server {
             tonic::Response<super::ReadFileResponse>,
             tonic::Status,
         >;
+        /// Reads several files; each result is a file or the reason why there is none. What they hold beyond 1 MiB together is
+        /// left out and has to be asked for again. Errors as ReadFile's, as far as they are about the call.
+        async fn read_files(
+            &self,
+            request: tonic::Request<super::ReadFilesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReadFilesResponse>,
+            tonic::Status,
+        >;
+        /// Describes several files without their content; each result is a file without content, or the reason why there is none.
+        /// A cloud copy is described without lines and encoding. Errors as ReadFiles'.
+        async fn stat_files(
+            &self,
+            request: tonic::Request<super::StatFilesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StatFilesResponse>,
+            tonic::Status,
+        >;
         /// Lists files by path, page by page: below a directory on disk (SOURCE_ACTIVE; what git ignores and what the workstation
         /// does not show are left out), or the workspace's cloud files.
         ///
         /// Errors: ReadFiles', and
-        /// - INVALID_ARGUMENT: the page token is not acceptable.
+        /// - INVALID_ARGUMENT: the page size or token is not acceptable. A token goes on where its page came from.
+        /// - NOT_FOUND: there is no such directory on disk, or no such workspace.
         /// - FAILED_PRECONDITION (HISTORY_CHANGED): the token is of another history; begin with the first page.
         async fn list_files(
             &self,
             request: tonic::Request<super::ListFilesRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ListFilesResponse>,
+            tonic::Status,
+        >;
+        /// Finds lines in the files on disk. Only an agent answers.
+        ///
+        /// Errors: ReadFiles', and
+        /// - INVALID_ARGUMENT (REGEX): the expression cannot be compiled, or is too large.
+        /// - RESOURCE_EXHAUSTED (MATCH_BUDGET_EXCEEDED): the search takes more steps than the files are worth.
+        async fn search_files(
+            &self,
+            request: tonic::Request<super::SearchFilesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SearchFilesResponse>,
             tonic::Status,
         >;
         /// Lists the blobs among some that the workspace does not have yet.
@@ -2359,7 +2477,7 @@ pub mod file_service_server {
             tonic::Status,
         >;
     }
-    /// Reads cloud files and moves blobs.
+    /// Reads files and moves blobs.
     ///
     /// A blob is bytes named by their SHA-256, at most 256 MiB. It belongs to a workspace. Errors carry the details that
     /// BatchService describes.
@@ -2484,6 +2602,96 @@ pub mod file_service_server {
                     };
                     Box::pin(fut)
                 }
+                "/aptix.v1.FileService/ReadFiles" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReadFilesSvc<T: FileService>(pub Arc<T>);
+                    impl<
+                        T: FileService,
+                    > tonic::server::UnaryService<super::ReadFilesRequest>
+                    for ReadFilesSvc<T> {
+                        type Response = super::ReadFilesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReadFilesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as FileService>::read_files(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReadFilesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.FileService/StatFiles" => {
+                    #[allow(non_camel_case_types)]
+                    struct StatFilesSvc<T: FileService>(pub Arc<T>);
+                    impl<
+                        T: FileService,
+                    > tonic::server::UnaryService<super::StatFilesRequest>
+                    for StatFilesSvc<T> {
+                        type Response = super::StatFilesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StatFilesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as FileService>::stat_files(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StatFilesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/aptix.v1.FileService/ListFiles" => {
                     #[allow(non_camel_case_types)]
                     struct ListFilesSvc<T: FileService>(pub Arc<T>);
@@ -2514,6 +2722,51 @@ pub mod file_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListFilesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.FileService/SearchFiles" => {
+                    #[allow(non_camel_case_types)]
+                    struct SearchFilesSvc<T: FileService>(pub Arc<T>);
+                    impl<
+                        T: FileService,
+                    > tonic::server::UnaryService<super::SearchFilesRequest>
+                    for SearchFilesSvc<T> {
+                        type Response = super::SearchFilesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SearchFilesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as FileService>::search_files(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SearchFilesSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -4565,7 +4818,7 @@ pub struct Workspace {
     /// Who serves it. Absent while no one does.
     #[prost(message, optional, tag = "4")]
     pub serving: ::core::option::Option<Serving>,
-    /// When its last lease ended. Absent if it is served or never was.
+    /// When its last lease ended. Absent if it is served, or was not since the server started.
     #[prost(message, optional, tag = "5")]
     pub last_served_time: ::core::option::Option<::prost_types::Timestamp>,
     /// The names of its roots, as the newest agent named them.

@@ -105,6 +105,10 @@ impl Instant<'_> {
         Ok(self.counters(workspace)?.map(|counters| counters.newest))
     }
 
+    pub(super) fn roots(&self, workspace: &WorkspaceId) -> Result<Vec<String>, StoreError> {
+        self.get(&keys::roots(workspace))?.map_or_else(|| Ok(Vec::new()), |record| record::decode_texts(&record))
+    }
+
     pub(super) fn lease(&self, workspace: &WorkspaceId) -> Result<Lease, StoreError> {
         Ok(self.counters(workspace)?.unwrap_or_default().lease)
     }

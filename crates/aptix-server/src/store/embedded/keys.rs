@@ -54,6 +54,11 @@ pub(super) fn workspace(workspace: &WorkspaceId) -> Key {
     of_workspace(b'w', workspace, &[])
 }
 
+/// The names of the workspace's roots.
+pub(super) fn roots(workspace: &WorkspaceId) -> Key {
+    of_workspace(b'o', workspace, &[])
+}
+
 /// What never changes about a batch.
 pub(super) fn batch(id: BatchId) -> Key {
     [b"b", id.0.as_bytes().as_slice()].concat()

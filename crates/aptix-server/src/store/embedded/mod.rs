@@ -182,13 +182,18 @@ impl Store for EmbeddedStore {
         self.history
     }
 
-    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest) -> Answer<'_, u64> {
+    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> Answer<'_, u64> {
         self.write(Flush::Now, move |view| {
             let mut counters = counters(view, &workspace)?;
             counters.lease = Lease { epoch: counters.lease.epoch + 1, secret: Some(secret) };
             let record = Put::Record(keys::workspace(&workspace), record::encode_counters(counters));
-            Ok((counters.lease.epoch, vec![record]))
+            let roots = Put::Record(keys::roots(&workspace), record::encode_texts(&roots));
+            Ok((counters.lease.epoch, vec![record, roots]))
         })
+    }
+
+    fn roots(&self, workspace: WorkspaceId) -> Answer<'_, Vec<String>> {
+        self.read(move |now| now.roots(&workspace))
     }
 
     fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease> {
@@ -355,7 +360,7 @@ mod tests {
         let left = || store.tables.records.prefix(keys::UPLOADS).count();
         let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
         while left() > 0 {
-            store.grant_lease("w".parse().unwrap(), Sha256Digest::EMPTY).await.unwrap();
+            store.grant_lease("w".parse().unwrap(), Sha256Digest::EMPTY, Vec::new()).await.unwrap();
             assert!(tokio::time::Instant::now() < deadline, "{} uploads are left", left());
         }
         assert_eq!(store.tables.chunks.iter().count(), 0);

@@ -151,6 +151,18 @@ pub(super) fn decode_id(record: &[u8]) -> Result<BatchId, StoreError> {
     read("an index entry", record, |fields| fields.id().map(BatchId))
 }
 
+pub(super) fn encode_texts(texts: &[String]) -> Slice {
+    let record = Writer::new().number(texts.len() as u64);
+    texts.iter().fold(record, |record, text| record.bytes(text.as_bytes())).finish()
+}
+
+pub(super) fn decode_texts(record: &[u8]) -> Result<Vec<String>, StoreError> {
+    read("the names of roots", record, |fields| {
+        let count = fields.number()?;
+        (0..count).map(|_| fields.text().map(ToOwned::to_owned)).collect()
+    })
+}
+
 pub(super) fn encode_marker(marker: Marker) -> Slice {
     Writer::new().bytes(marker.upload.0.as_bytes()).number(marker.size_bytes).finish()
 }

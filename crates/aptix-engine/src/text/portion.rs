@@ -1,6 +1,7 @@
 //! Takes a part of a file out of its bytes while they pass.
 
-use std::ops::Range;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 use aptix_model::live::Portion;
 
@@ -8,7 +9,7 @@ use super::facts::line_feeds;
 
 /// The part that is being taken.
 #[derive(Debug)]
-pub(super) struct Taking {
+pub struct Taking {
     portion: Portion,
     /// Most bytes that are taken.
     most: usize,
@@ -22,23 +23,24 @@ pub(super) struct Taking {
 
 /// The part that was taken.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) struct Taken {
+pub struct Taken {
     /// Its bytes; absent if they were too many.
-    pub(super) content: Option<Vec<u8>>,
+    pub content: Option<Vec<u8>>,
     /// Where it begins, in bytes; at the end of the file if nothing of it is there.
-    pub(super) offset: u64,
+    pub offset: u64,
     /// The number of the line in which it begins, from 1.
-    pub(super) first_line: u64,
+    pub first_line: u64,
 }
 
 impl Taking {
     /// Begins to take a part of at most so many bytes.
-    pub(super) const fn new(portion: Portion, most: usize) -> Self {
+    #[must_use]
+    pub const fn new(portion: Portion, most: usize) -> Self {
         Self { portion, most, passed: (0, 0), start: None, taken: Vec::new(), is_too_large: false }
     }
 
     /// Passes the next bytes.
-    pub(super) fn add(&mut self, piece: &[u8]) {
+    pub fn add(&mut self, piece: &[u8]) {
         let wanted = self.wanted(piece);
         let (bytes, feeds) = self.passed;
         self.passed = (bytes + piece.len() as u64, feeds + line_feeds(piece));
@@ -74,7 +76,8 @@ impl Taking {
     }
 
     /// The part, once all bytes have passed.
-    pub(super) fn end(self) -> Taken {
+    #[must_use]
+    pub fn end(self) -> Taken {
         let (bytes, feeds) = self.passed;
         let (offset, first_line) = self.start.unwrap_or((bytes, feeds + 1));
         Taken { content: (!self.is_too_large).then_some(self.taken), offset, first_line }

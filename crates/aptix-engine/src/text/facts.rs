@@ -1,5 +1,7 @@
 //! What a file's bytes are, found out piece by piece: digest, lines, terminators, encoding.
 
+use alloc::vec::Vec;
+
 use aptix_model::digest::Sha256Digest;
 use aptix_model::live::{Encoding, Terminators, TextFacts};
 use sha2::{Digest, Sha256};
@@ -9,7 +11,7 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Finds out what bytes are while they pass.
 #[derive(Debug, Default)]
-pub(crate) struct Facts {
+pub struct Facts {
     hasher: Sha256,
     bytes: u64,
     line_feeds: u64,
@@ -25,14 +27,15 @@ pub(crate) struct Facts {
 
 impl Facts {
     /// What these bytes are.
-    pub(crate) fn of(bytes: &[u8]) -> TextFacts {
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> TextFacts {
         let mut facts = Self::default();
         facts.add(bytes);
         facts.end()
     }
 
     /// Takes the next bytes.
-    pub(crate) fn add(&mut self, piece: &[u8]) {
+    pub fn add(&mut self, piece: &[u8]) {
         let Some((last, _)) = piece.split_last() else { return };
         self.hasher.update(piece);
         self.bytes += piece.len() as u64;
@@ -55,10 +58,10 @@ impl Facts {
         let text = if self.cut.is_empty() {
             piece
         } else {
-            joined = [&std::mem::take(&mut self.cut), piece].concat();
+            joined = [&core::mem::take(&mut self.cut), piece].concat();
             &joined
         };
-        if let Err(error) = std::str::from_utf8(text) {
+        if let Err(error) = core::str::from_utf8(text) {
             match error.error_len() {
                 None => self.cut = text.get(error.valid_up_to()..).unwrap_or_default().to_vec(),
                 Some(_) => self.is_not_utf8 = true,
@@ -67,12 +70,14 @@ impl Facts {
     }
 
     /// How many bytes there were so far.
-    pub(crate) const fn bytes(&self) -> u64 {
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// What all the bytes are.
-    pub(crate) fn end(self) -> TextFacts {
+    #[must_use]
+    pub fn end(self) -> TextFacts {
         let is_marked = self.head == MARK;
         let is_utf16 = self.head.starts_with(b"\xff\xfe") || self.head.starts_with(b"\xfe\xff");
         let body = self.bytes - if is_marked { MARK.len() as u64 } else { 0 };
@@ -102,14 +107,14 @@ impl Facts {
 }
 
 /// How many line feeds there are in bytes.
-pub(super) fn line_feeds(bytes: &[u8]) -> u64 {
+pub(crate) fn line_feeds(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aptix_engine::digest::sha256;
+    use crate::digest::sha256;
 
     /// However the bytes are cut into pieces, they are the same.
     #[test]
