@@ -64,7 +64,7 @@ async fn deliver_now(session: &Session, pending: Pending) -> Result<(), AgentErr
     let batch = pending.batch;
     match read(session, pending).await? {
         Some(receipt) if receipt.workspace != session.agent.service.workspace => {
-            tracing::warn!(BatchId = %batch, workspace = %receipt.workspace,
+            tracing::warn!(BatchId = %batch, WorkspaceId = %receipt.workspace,
                 "a report waits for another workspace; serve that one to deliver it");
             Ok(())
         }

@@ -79,7 +79,7 @@ pub(super) fn add_notice(report: &mut Report, changed: &[usize], notice: Notice)
     match changed.get(change).and_then(|index| report.files.get_mut(*index)) {
         // A notice discloses that the file has changed.
         Some(file) if is_about_all || file.withheld.is_some() => {
-            tracing::warn!(path = file.path, code = warning.code, "{}", warning.message);
+            tracing::warn!(Path = file.path, Code = warning.code, "{}", warning.message);
         }
         Some(file) => file.warnings.push(warning),
         None => {}
