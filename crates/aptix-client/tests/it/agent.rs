@@ -3,6 +3,7 @@
 mod damaged;
 mod egress;
 mod hostile;
+mod questions;
 mod quota;
 mod room;
 mod scene;

@@ -37,6 +37,10 @@ pub(crate) struct Script {
     pub(crate) bound_after: Option<u64>,
     /// Every received message, as bytes, except the parts of blobs, which are in `blobs`.
     pub(crate) heard: Vec<Vec<u8>>,
+    /// Every hello.
+    pub(crate) hellos: Vec<v1::Hello>,
+    /// Every answer to a question.
+    pub(crate) answers: Vec<v1::Answer>,
     /// Contents by digest.
     pub(crate) blobs: HashMap<String, Vec<u8>>,
 }
@@ -47,6 +51,8 @@ pub(crate) struct FakeServer {
     pub(crate) script: Arc<Mutex<Script>>,
     /// All its events, from revision 1.
     events: watch::Sender<Vec<v1::Batch>>,
+    /// All that it asks, and takes back.
+    questions: watch::Sender<Vec<v1::serve_response::Message>>,
     /// Whether it gives signs of life.
     alive: watch::Sender<bool>,
     /// How many watches it has ended.
@@ -78,9 +84,10 @@ impl FakeServer {
     pub(crate) fn start(tasks: &mut tokio::task::JoinSet<()>) -> Self {
         let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let url = format!("http://{}", incoming.local_addr().unwrap());
-        let (events, alive) = (watch::channel(Vec::new()).0, watch::channel(true).0);
+        let (events, questions) = (watch::channel(Vec::new()).0, watch::channel(Vec::new()).0);
+        let alive = watch::channel(true).0;
         let (ended, sends) = (watch::channel(0).0, watch::channel(true).0);
-        let fake = Self { script: Arc::default(), events, alive, ended, sends, url };
+        let fake = Self { script: Arc::default(), events, questions, alive, ended, sends, url };
         let router = tonic::transport::Server::builder()
             .add_service(v1::agent_service_server::AgentServiceServer::new(fake.clone()))
             .add_service(v1::file_service_server::FileServiceServer::new(fake.clone()));
@@ -91,6 +98,11 @@ impl FakeServer {
     /// Tells of a batch, as the next revision.
     pub(crate) fn send(&self, batch: v1::Batch) {
         self.events.send_modify(|events| events.push(batch));
+    }
+
+    /// Asks the agent that is connected, or takes a question back.
+    pub(crate) fn ask(&self, message: v1::serve_response::Message) {
+        self.questions.send_modify(|questions| questions.push(message));
     }
 
     /// Gives the lease to another agent: ends the open watch.
@@ -120,6 +132,33 @@ fn event(revision: u64, batch: v1::Batch, is_bound: bool) -> v1::BatchEvent {
     v1::BatchEvent { revision, batch: Some(batch), cursor, ..v1::BatchEvent::default() }
 }
 
+/// Sends what is asked from now on.
+async fn ask_all(
+    mut questions: watch::Receiver<Vec<v1::serve_response::Message>>,
+    answers: tokio::sync::mpsc::Sender<Result<v1::ServeResponse, Status>>,
+) {
+    let mut sent = questions.borrow_and_update().len();
+    while questions.changed().await.is_ok() {
+        let new = questions.borrow_and_update().get(sent..).unwrap_or_default().to_vec();
+        for message in new {
+            sent += 1;
+            if answers.send(Ok(v1::ServeResponse { message: Some(message) })).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Notes what the agent answers.
+async fn hear(mut requests: Streaming<v1::ServeRequest>, script: Arc<Mutex<Script>>) {
+    while let Some(Ok(request)) = requests.next().await {
+        match request.message {
+            Some(v1::serve_request::Message::Answer(answer)) => script.lock().unwrap().answers.push(answer),
+            other => panic!("an agent sends nothing but answers after its hello, found {other:?}"),
+        }
+    }
+}
+
 #[tonic::async_trait]
 impl v1::agent_service_server::AgentService for FakeServer {
     type ServeStream = Answers<v1::ServeResponse>;
@@ -135,6 +174,7 @@ impl v1::agent_service_server::AgentService for FakeServer {
         let after = hello.after_revision;
         let epoch = {
             let mut script = self.script.lock().unwrap();
+            script.hellos.push(hello);
             script.watched_after.push(after);
             if let Some(status) = script.refuse_watch.pop_front() {
                 return Err(status);
@@ -153,8 +193,9 @@ impl v1::agent_service_server::AgentService for FakeServer {
                 let _ = taken.send(Err(lost)).await;
             }
         });
+        tokio::spawn(ask_all(self.questions.subscribe(), sender.clone()));
+        tokio::spawn(hear(requests, Arc::clone(&self.script)));
         tokio::spawn(async move {
-            let _requests = requests;
             let (secret, heartbeat_interval) = (secret_of(epoch), Some(interval.try_into().unwrap()));
             let lease = v1::Lease { epoch, heartbeat_interval, secret, ..v1::Lease::default() };
             let mut message = Message::Lease(lease);

@@ -1,0 +1,167 @@
+//! What the agent does with the server's questions: when it answers them, and when no longer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use aptix_client::agent::Approve;
+use aptix_client::connection::question::{Answering, Wanted};
+use aptix_client::policy::files::PolicyFiles;
+use aptix_client::workspace::roots::workspace::Workspace;
+use aptix_model::presence::QuestionKind;
+use aptix_model::wire::question::{Answer, Ask};
+use aptix_model::wire::v1;
+use aptix_model::wire::v1::question::Ask as Asked;
+use aptix_model::wire::v1::serve_response::Message;
+
+use super::scene::{Scene, batch, blob, eventually};
+
+/// Answers to be read at once; is looked at for as long as that is wanted; lists too much; and cannot be searched.
+#[derive(Debug, Default)]
+struct Scripted {
+    begun: AtomicUsize,
+    ended: AtomicUsize,
+}
+
+impl Answering for Scripted {
+    fn kinds(&self) -> &[QuestionKind] {
+        &[QuestionKind::Read, QuestionKind::Stat, QuestionKind::List, QuestionKind::Search]
+    }
+
+    fn answer(&self, local: &Workspace, _: &PolicyFiles, ask: &Ask, wanted: &Wanted) -> Answer {
+        assert_eq!(local.roots().len(), 1);
+        match ask.kind() {
+            QuestionKind::Stat => {
+                self.begun.fetch_add(1, Ordering::SeqCst);
+                while !wanted.is_over() {
+                    std::thread::park_timeout(Duration::from_millis(1));
+                }
+                self.ended.fetch_add(1, Ordering::SeqCst);
+                Answer(v1::answer::Answer::StatFiles(v1::StatFilesResponse::default()))
+            }
+            QuestionKind::List => {
+                let next_page_token = "x".repeat(5 << 20);
+                let page = v1::ListFilesResponse { next_page_token, ..v1::ListFilesResponse::default() };
+                Answer(v1::answer::Answer::ListFiles(page))
+            }
+            QuestionKind::Search => panic!("on purpose"),
+            _ => Answer(v1::answer::Answer::ReadFiles(v1::ReadFilesResponse::default())),
+        }
+    }
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn read() -> Asked {
+    Asked::ReadFiles(v1::ReadFilesRequest::default())
+}
+
+fn stat() -> Asked {
+    Asked::StatFiles(v1::StatFilesRequest::default())
+}
+
+/// A scene whose agent answers, once it is connected.
+async fn scene() -> (Scene, Arc<Scripted>) {
+    let mut scene = Scene::set(Approve::Auto);
+    scene.stop().await;
+    let scripted = Arc::new(Scripted::default());
+    scene.answering = Arc::clone(&scripted) as Arc<dyn Answering>;
+    let before = scene.server.script.lock().unwrap().hellos.len();
+    scene.start(Approve::Auto);
+    eventually("it connects", || scene.server.script.lock().unwrap().hellos.len() > before).await;
+    // Once a batch was reported it has read its connection.
+    scene.server.send(batch(99, "x.txt", None));
+    scene.report(1, 99).await;
+    (scene, scripted)
+}
+
+fn ask(scene: &Scene, question_id: u64, time: Duration, ask: impl Into<Option<Asked>>) {
+    let time_left = prost_types::Duration::try_from(time).ok();
+    scene.server.ask(Message::Question(v1::Question { question_id, time_left, ask: ask.into() }));
+}
+
+/// The answer to a question, once it is there: the reason of a failure, or nothing.
+async fn answered(scene: &Scene, number: u64) -> Option<String> {
+    let find = || scene.server.script.lock().unwrap().answers.iter().find(|a| a.question_id == number).cloned();
+    eventually(&format!("question {number} is answered"), || find().is_some()).await;
+    match find().unwrap().answer.unwrap() {
+        v1::answer::Answer::Failure(failure) => Some(failure.reason),
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn questions_are_answered_by_kind_and_whatever_fails_says_why() {
+    let (scene, _) = scene().await;
+    let hello = scene.server.script.lock().unwrap().hellos.last().cloned().unwrap();
+    assert_eq!(hello.features, ["read", "stat", "list", "search"]);
+    assert_eq!((hello.roots.as_slice(), hello.approval_mode()), (&["ws".to_owned()][..], v1::ApprovalMode::Auto));
+    assert_eq!(hello.version, env!("CARGO_PKG_VERSION"));
+    let cases = [
+        (Some(read()), None),
+        (Some(Asked::ListFiles(v1::ListFilesRequest::default())), Some("TOO_LARGE")),
+        (Some(Asked::SearchFiles(v1::SearchFilesRequest::default())), Some("INTERNAL")),
+        (None, Some("UNAVAILABLE")),
+    ];
+    for (number, (question, expected)) in (1..).zip(cases) {
+        ask(&scene, number, HOUR, question);
+        assert_eq!(answered(&scene, number).await.as_deref(), expected);
+    }
+}
+
+/// A batch that waits for its content, and all events behind it, delay no answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn questions_are_answered_while_batches_wait() {
+    let (scene, _) = scene().await;
+    scene.server.send_contents(false);
+    scene.server.send(batch(1, "x.txt", blob(&aptix_engine::digest::sha256(b"late").to_string(), 4)));
+    for number in 2..90 {
+        let ended = v1::Batch { state: v1::BatchState::Cancelled.into(), ..batch(number, "x.txt", None) };
+        scene.server.send(ended);
+    }
+    for number in 1..4 {
+        ask(&scene, number, HOUR, read());
+        assert_eq!(answered(&scene, number).await, None);
+    }
+    assert_eq!(scene.server.script.lock().unwrap().reports.len(), 1, "the batch still waits");
+    scene.server.send_contents(true);
+    scene.report(2, 1).await;
+}
+
+/// A question ends with its time or its caller, and is not answered then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_that_is_not_wanted_any_more_ends() {
+    let (scene, scripted) = scene().await;
+    ask(&scene, 1, HOUR, stat());
+    ask(&scene, 2, Duration::from_millis(1), stat());
+    eventually("the first is worked on", || scripted.begun.load(Ordering::SeqCst) > 0).await;
+    scene.server.ask(Message::QuestionCancelled(v1::QuestionCancelled { question_id: 1 }));
+    ask(&scene, 3, HOUR, read());
+    assert_eq!(answered(&scene, 3).await, None);
+    let over = || scripted.ended.load(Ordering::SeqCst) == scripted.begun.load(Ordering::SeqCst);
+    eventually("both have ended", over).await;
+    assert_eq!(scene.server.script.lock().unwrap().answers.len(), 1);
+}
+
+/// Eight are worked on at one time and 64 are open; a server that asks more is refused those.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn questions_are_bounded_and_end_with_the_connection() {
+    let (scene, scripted) = scene().await;
+    for number in 1..=70 {
+        ask(&scene, number, HOUR, stat());
+    }
+    for number in 65..=70 {
+        assert_eq!(answered(&scene, number).await.as_deref(), Some("RESOURCE_EXHAUSTED"));
+    }
+    eventually("eight are worked on", || scripted.begun.load(Ordering::SeqCst) == 8).await;
+    let before = scene.server.script.lock().unwrap().hellos.len();
+    scene.server.end_watch();
+    eventually("they end with the connection", || scripted.ended.load(Ordering::SeqCst) == 8).await;
+    eventually("it connects again", || scene.server.script.lock().unwrap().hellos.len() > before).await;
+    scene.server.send(batch(1, "x.txt", None));
+    scene.report(2, 1).await;
+    ask(&scene, 1, HOUR, read());
+    assert_eq!(answered(&scene, 1).await, None);
+    assert_eq!(scripted.begun.load(Ordering::SeqCst), 8, "what waited was not begun");
+    assert_eq!(scene.server.script.lock().unwrap().answers.len(), 7);
+}
