@@ -14,6 +14,7 @@ mod documents;
 mod events;
 mod failed_flush;
 mod fuzz;
+mod live;
 mod person;
 mod processes;
 mod readme;

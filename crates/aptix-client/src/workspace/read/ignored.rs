@@ -26,6 +26,9 @@ const CONFIG_BYTES: u64 = 256 << 10;
 /// Bytes of a file `.git` or `commondir`, which hold a path.
 const POINTER_BYTES: u64 = 16 << 10;
 
+/// Directories whose rules are remembered; a walk through many more reads some of them again.
+const LEVELS: usize = 4096;
+
 /// The rules above the paths that were asked about so far.
 #[derive(Debug, Default)]
 pub(crate) struct Ignored {
@@ -130,6 +133,9 @@ impl Ignored {
             Err(errno) => return Err(errno),
         };
         self.named.extend(level.iter().flat_map(|level| level.named.clone()));
+        if self.levels.len() >= LEVELS {
+            self.levels.clear();
+        }
         self.levels.insert(key, level.clone());
         Ok(level)
     }
