@@ -42,3 +42,21 @@ fn a_model_s_raw_answer_is_applied() {
         assert!(shown(&no_edit).contains("NO_EDIT_FOUND"), "{}", shown(&no_edit));
     }
 }
+
+/// A file that the server has never heard of: read as it is on the machine, changed, refused for the version that was read,
+/// and changed by what the refusal offered.
+#[test]
+fn a_file_that_aptix_has_never_seen_is_read_and_edited() {
+    for call in CLIENTS {
+        let machine = Machine::new();
+        machine.put("notes/today.txt", "one\ntwo\nthree\n");
+        let server = machine.server();
+        let _agent = machine.agent(&server);
+        let Some(output) = call(&server, "edit-live-file", &["notes/today.txt"], "") else { continue };
+        assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+        assert_eq!(shown(&output).matches("APPLIED").count(), 2, "{}", shown(&output));
+        assert!(shown(&output).contains("+two (second)"), "{}", shown(&output));
+        let edited = "one (first)\ntwo (second)\nthree\n".to_owned();
+        assert_eq!(machine.files(), [("notes/today.txt".to_owned(), edited)]);
+    }
+}
