@@ -145,5 +145,9 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
         FileEdit::ContextPatch(patch) => (Base::MustExist, ValidEdit::Context(context_patch::check(patch, site)?)),
         FileEdit::GitPatch(patch) => (git_patch::check(patch, site)?, ValidEdit::Diff(patch)),
         FileEdit::GitSeries(parts) => (git_patch::check_series(parts, site)?, ValidEdit::Series(parts)),
+        FileEdit::LocalChange => {
+            site.report("localChange", || Violation::LocalChange);
+            return None;
+        }
     })
 }

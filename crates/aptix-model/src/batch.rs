@@ -156,6 +156,8 @@ pub enum FileEdit {
     ContextPatch(ContextPatch),
     /// Lines come and go at a line number or beside a line that is described.
     AnchorEdit(AnchorEdit),
+    /// The file was changed on the workstation itself; the report of the batch has what became of it. Never planned.
+    LocalChange,
 }
 
 impl FileEdit {
@@ -171,7 +173,7 @@ impl FileEdit {
             Self::GitSeries(parts) => parts.iter().map(|part| part.hunks.len()).sum(),
             Self::ContextPatch(patch) => patch.chunks.len(),
             Self::AnchorEdit(_) => 1,
-            Self::CreateFile(_) | Self::WriteFile(_) | Self::DeleteFile => 0,
+            Self::CreateFile(_) | Self::WriteFile(_) | Self::DeleteFile | Self::LocalChange => 0,
         }
     }
 
@@ -193,7 +195,8 @@ impl FileEdit {
             | Self::SearchPatch(_)
             | Self::EditorCommands(_)
             | Self::Replacements(_)
-            | Self::AnchorEdit(_) => false,
+            | Self::AnchorEdit(_)
+            | Self::LocalChange => false,
         }
     }
 
@@ -218,7 +221,7 @@ impl FileEdit {
                 }
             }
             Self::ContextPatch(patch) => keep(&mut patch.chunks, index),
-            Self::CreateFile(_) | Self::WriteFile(_) | Self::DeleteFile | Self::AnchorEdit(_) => {}
+            Self::CreateFile(_) | Self::WriteFile(_) | Self::DeleteFile | Self::AnchorEdit(_) | Self::LocalChange => {}
         }
     }
 

@@ -20,6 +20,7 @@
 
 extern crate alloc;
 
+pub mod actor;
 pub mod batch;
 pub mod batch_event;
 pub mod create_file_code;

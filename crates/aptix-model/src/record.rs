@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::actor::Actor;
 use crate::batch::{Batch, Origin, Target};
 use crate::id::{BatchId, ChangeId, FilePatchId, RequestId, Revision, WorkspaceId};
 use crate::report::Report;
@@ -37,6 +38,25 @@ pub struct BatchRecord {
     pub updated: UnixMillis,
     /// What became of it.
     pub report: Option<Report>,
+    /// How it came to the server.
+    pub source: Source,
+    /// The newest batch that took it back.
+    pub reverted_by: Option<BatchId>,
+}
+
+/// How a batch came to the server.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Source {
+    /// An author submitted it.
+    #[default]
+    Submitted,
+    /// It was carried out on the workstation itself, and is stored as ended.
+    Local {
+        /// Who did it.
+        author: Actor,
+        /// The batch that it took back, if it was an undo; the server need not know it.
+        reverts: Option<BatchId>,
+    },
 }
 
 /// The ids of one file patch.

@@ -8,7 +8,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
     (
         "aptix-model",
         "
-        domain: batch batch_event create_file_code cursor digest failure hunk_counts id id_block limits lines live path \
+        domain: actor batch batch_event create_file_code cursor digest failure hunk_counts id id_block limits lines live path \
         path_readings presence preview protection question quote \
         reason record report state words
         documents | events | wire

@@ -141,7 +141,7 @@ mod tests {
     use aptix_model::cursor::Cursor;
     use aptix_model::digest::Sha256Digest;
     use aptix_model::id::{BatchId, HistoryId, Uuid};
-    use aptix_model::record::{BatchRecord, UnixMillis};
+    use aptix_model::record::{BatchRecord, Source, UnixMillis};
     use aptix_model::state::BatchState;
     use tokio_util::sync::CancellationToken;
 
@@ -165,6 +165,8 @@ mod tests {
             created: UnixMillis(created),
             updated: UnixMillis(created),
             report: None,
+            source: Source::Submitted,
+            reverted_by: None,
         };
         let work = Work { batch, content: Ok(Box::new(record)), withdrawn: CancellationToken::new() };
         Arrival { revision: Revision(revision), cursor: None, work: Some(work) }

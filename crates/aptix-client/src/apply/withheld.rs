@@ -57,7 +57,7 @@ pub(super) fn hidden<'b>(batch: &'b Batch, found: &[Found]) -> Vec<Hidden<'b>> {
 /// Whether the outcome of an edit depends on what the file holds, or its report would disclose that.
 const fn compares(edit: &FileEdit) -> bool {
     match edit {
-        FileEdit::CreateFile(_) | FileEdit::WriteFile(_) | FileEdit::DeleteFile => false,
+        FileEdit::CreateFile(_) | FileEdit::WriteFile(_) | FileEdit::DeleteFile | FileEdit::LocalChange => false,
         FileEdit::LinePatch(_)
         | FileEdit::SearchPatch(_)
         | FileEdit::EditorCommands(_)

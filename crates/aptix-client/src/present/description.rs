@@ -43,6 +43,10 @@ pub(crate) fn parts(patch: &FilePatch) -> Vec<Vec<u8>> {
             head.push_str("the file is deleted\n");
             Vec::new()
         }
+        FileEdit::LocalChange => {
+            head.push_str("the file was changed on the workstation itself\n");
+            Vec::new()
+        }
         FileEdit::LinePatch(lines) => each(&lines.changes, |text, change| describe(text, &change.operation)),
         FileEdit::SearchPatch(patch) => each(&patch.changes, describe_search),
         FileEdit::EditorCommands(edit) => each(&edit.commands, describe_command),

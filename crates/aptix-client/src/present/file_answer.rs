@@ -181,6 +181,7 @@ fn asked_status(edit: &FileEdit) -> FileStatus {
         | FileEdit::EditorCommands(_)
         | FileEdit::Replacements(_)
         | FileEdit::AnchorEdit(_)
-        | FileEdit::ContextPatch(_) => FileStatus::Modified,
+        | FileEdit::ContextPatch(_)
+        | FileEdit::LocalChange => FileStatus::Modified,
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Script {
     pub(crate) hellos: Vec<v1::Hello>,
     /// Every answer to a question.
     pub(crate) answers: Vec<v1::Answer>,
+    /// Batches of the workstation itself.
+    pub(crate) locals: Vec<v1::ReportLocalBatchRequest>,
     /// Contents by digest.
     pub(crate) blobs: HashMap<String, Vec<u8>>,
 }
@@ -225,6 +227,14 @@ impl v1::agent_service_server::AgentService for FakeServer {
             }
         });
         Ok(Response::new(Box::pin(tokio_stream::wrappers::ReceiverStream::new(answers))))
+    }
+
+    async fn report_local_batch(
+        &self,
+        request: Request<v1::ReportLocalBatchRequest>,
+    ) -> Result<Response<v1::ReportLocalBatchResponse>, Status> {
+        self.script.lock().unwrap().locals.push(request.into_inner());
+        Ok(Response::new(v1::ReportLocalBatchResponse::default()))
     }
 
     async fn report_batch(

@@ -103,6 +103,7 @@ fn file_edit(index: usize, action: v1::file_patch::Action, failures: &mut Vec<Fa
         Wire::GitSeries(series) => Ok(FileEdit::GitSeries(hunks::git_series(index, series, failures))),
         Wire::AnchorEdit(edit) => anchor::anchor_edit(index, edit).map(FileEdit::AnchorEdit),
         Wire::ContextPatch(patch) => Ok(FileEdit::ContextPatch(hunks::context_patch(index, patch, failures))),
+        Wire::LocalChange(v1::LocalChange {}) => Ok(FileEdit::LocalChange),
         Wire::Quote(_) => Err(quote::misplaced(index)),
     };
     read.map_err(|failure| note(failures, failure)).ok()
@@ -250,6 +251,7 @@ fn action_message(edit: FileEdit, ids: &[ChangeId]) -> v1::file_patch::Action {
             })
         }
         FileEdit::DeleteFile => Wire::DeleteFile(v1::DeleteFile {}),
+        FileEdit::LocalChange => Wire::LocalChange(v1::LocalChange {}),
         FileEdit::SearchPatch(patch) => {
             Wire::SearchPatch(v1::SearchPatch { changes: with_id(patch.changes, ids, search::search_change_message) })
         }

@@ -2,7 +2,8 @@
 
 use super::field::{given, unknown_enum};
 use super::v1;
-use crate::batch_event::{Actor, ActorKind, EventKind};
+use crate::actor::{Actor, ActorKind};
+use crate::batch_event::EventKind;
 use crate::failure::Failure;
 
 impl From<EventKind> for v1::EventKind {
@@ -13,7 +14,6 @@ impl From<EventKind> for v1::EventKind {
             EventKind::Cancelled => Self::Cancelled,
             EventKind::Expired => Self::Expired,
             EventKind::Local => Self::Local,
-            EventKind::Files => Self::Files,
         }
     }
 }

@@ -21,7 +21,7 @@ pub mod v1;
 
 pub use event::event_kind;
 pub use field::{digest, id, missing};
-pub use record::{View, batch_state, event_message, file_ids};
+pub use record::{View, batch_state, event_message, file_ids, optional_id};
 
 /// The protocol's descriptors, for gRPC reflection: an encoded `google.protobuf.FileDescriptorSet`.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/aptix.v1.binpb");

@@ -6,12 +6,12 @@ use super::edit::{target, with_ids};
 use super::field::{digest, given, id, missing, unknown_enum};
 use super::quote::is_quote;
 use super::v1;
+use crate::actor::{Actor, ActorKind};
 use crate::batch::{Batch, FileEdit, FilePatch};
-use crate::batch_event::{Actor, ActorKind};
 use crate::cursor::Cursor;
 use crate::failure::Failure;
-use crate::id::Revision;
-use crate::record::{BatchOutline, BatchRecord, FileIds, UnixMillis};
+use crate::id::{BatchId, Revision};
+use crate::record::{BatchOutline, BatchRecord, FileIds, Source, UnixMillis};
 use crate::report::Report;
 use crate::state::BatchState;
 
@@ -65,6 +65,10 @@ fn millis(time: &Timestamp) -> UnixMillis {
 impl From<BatchRecord> for v1::Batch {
     /// The whole batch, with its report.
     fn from(record: BatchRecord) -> Self {
+        let (source, author, reverts) = match record.source {
+            Source::Submitted => (v1::BatchSource::Submitted, Actor::unnamed(ActorKind::Author), None),
+            Source::Local { author, reverts } => (v1::BatchSource::Local, author, reverts),
+        };
         Self {
             batch_id: record.id.to_string(),
             workspace_id: record.workspace.to_string(),
@@ -76,8 +80,10 @@ impl From<BatchRecord> for v1::Batch {
             create_time: Some(record.created.into()),
             update_time: Some(record.updated.into()),
             report: record.report.map(Into::into),
-            source: v1::BatchSource::Submitted.into(),
-            author: Some(Actor::unnamed(ActorKind::Author).into()),
+            source: source.into(),
+            reverts: reverts.map(|id| id.to_string()).unwrap_or_default(),
+            reverted_by: record.reverted_by.map(|id| id.to_string()).unwrap_or_default(),
+            author: Some(author.into()),
             ..Self::default()
         }
     }
@@ -153,6 +159,15 @@ impl TryFrom<v1::Batch> for BatchRecord {
         let ids = ids.collect::<Result<_, Failure>>()?;
         let created = message.create_time.as_ref().ok_or_else(|| missing("createTime", "a time"))?;
         let updated = message.update_time.as_ref().ok_or_else(|| missing("updateTime", "a time"))?;
+        let source = match v1::BatchSource::try_from(message.source) {
+            Ok(v1::BatchSource::Local) => Source::Local {
+                author: message.author.unwrap_or_default().try_into()?,
+                reverts: optional_id("reverts", &message.reverts)?,
+            },
+            // A server of an earlier version names none.
+            Ok(v1::BatchSource::Submitted | v1::BatchSource::Unspecified) => Source::Submitted,
+            Err(_) => return Err(vec![unknown_enum("source", message.source)]),
+        };
         Ok(Self {
             id: id("batchId", &message.batch_id)?,
             workspace: id("workspaceId", &message.workspace_id)?,
@@ -165,8 +180,18 @@ impl TryFrom<v1::Batch> for BatchRecord {
             created: millis(created),
             updated: millis(updated),
             report: message.report.map(Report::try_from).transpose()?,
+            source,
+            reverted_by: optional_id("revertedBy", &message.reverted_by)?,
         })
     }
+}
+
+/// Reads the id of a batch from a field that may be empty.
+///
+/// # Errors
+/// INVALID_REQUEST (ID_FORMAT), naming the field.
+pub fn optional_id(field: &str, text: &str) -> Result<Option<BatchId>, Failure> {
+    if text.is_empty() { Ok(None) } else { id(field, text).map(Some) }
 }
 
 /// Reads the ids of a file patch and of its changes; `at` is before the name of a field at fault.
@@ -186,9 +211,14 @@ pub fn file_ids(at: &str, file: &v1::FilePatch) -> Result<FileIds, Failure> {
         }
         Some(Action::AnchorEdit(edit)) => Vec::from([edit.change_id.as_str()]),
         Some(Action::ContextPatch(patch)) => patch.chunks.iter().map(|chunk| chunk.change_id.as_str()).collect(),
-        Some(Action::CreateFile(_) | Action::WriteFile(_) | Action::DeleteFile(_) | Action::Quote(_)) | None => {
-            Vec::new()
-        }
+        Some(
+            Action::CreateFile(_)
+            | Action::WriteFile(_)
+            | Action::DeleteFile(_)
+            | Action::LocalChange(_)
+            | Action::Quote(_),
+        )
+        | None => Vec::new(),
     };
     let changes = changes.into_iter().enumerate();
     let changes = changes.map(|(position, change)| id(&format!("{at}changes[{position}].changeId"), change));

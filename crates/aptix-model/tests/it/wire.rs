@@ -12,7 +12,7 @@ use aptix_model::id::{BatchId, Revision, Uuid};
 use aptix_model::path_readings::PathReadings;
 use aptix_model::quote::{Quote, QuoteName};
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::record::{BatchOutline, BatchRecord, FileIds, UnixMillis};
+use aptix_model::record::{BatchOutline, BatchRecord, FileIds, Source, UnixMillis};
 use aptix_model::report::{
     ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning, Written,
 };
@@ -215,6 +215,8 @@ fn record() -> BatchRecord {
         created: UnixMillis(1_700_000_000_123),
         updated: UnixMillis(1_700_000_000_456),
         report: Some(applied()),
+        source: Source::Submitted,
+        reverted_by: None,
     }
 }
 

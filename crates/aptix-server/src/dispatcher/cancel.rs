@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use aptix_model::batch_event::{Actor, ActorKind, EventKind};
+use aptix_model::actor::{Actor, ActorKind};
+use aptix_model::batch_event::EventKind;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;

@@ -1,6 +1,7 @@
 //! One event of a workspace as its readers are sent it: what happened, with the batch or with what is damaged of it.
 
-use aptix_model::batch_event::{Actor, ActorKind, EventFacts, EventKind};
+use aptix_model::actor::{Actor, ActorKind};
+use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::cursor::Cursor;
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use aptix_model::record::BatchRecord;
@@ -85,7 +86,7 @@ fn log_damaged(workspace: &WorkspaceId, revision: Revision, batch: Option<BatchI
 mod tests {
     use aptix_model::batch::{Batch, Origin};
     use aptix_model::id::Uuid;
-    use aptix_model::record::UnixMillis;
+    use aptix_model::record::{Source, UnixMillis};
 
     use super::*;
 
@@ -103,6 +104,8 @@ mod tests {
             created: UnixMillis(1),
             updated: UnixMillis(2),
             report: None,
+            source: Source::Submitted,
+            reverted_by: None,
         };
         let found = |revision, state| {
             let facts = derived(Revision(revision), &ended(state))?;

@@ -119,6 +119,12 @@ fn fit_status(index: usize, patch: &FilePatch, file: &FileReport) -> Result<(), 
         (Some(_), _) if file.withheld.is_some() => {
             return Err(misfit(&at("sha256Before"), "the content is withheld, and its digest is not".to_owned()));
         }
+        (None, None) if file.withheld.is_some() && patch.edit == FileEdit::LocalChange => {
+            (&[FileStatus::Created, FileStatus::Modified, FileStatus::Deleted], "the content is withheld")
+        }
+        (None, Some(_)) if file.withheld.is_some() && patch.edit == FileEdit::LocalChange => {
+            return Err(misfit(&at("sha256"), "the content is withheld, and its digest is not".to_owned()));
+        }
         (None, None) if file.withheld.is_some() => {
             (&[FileStatus::Modified, FileStatus::Deleted], "the content is withheld")
         }
@@ -200,6 +206,7 @@ fn outcomes(edit: &FileEdit) -> &'static [FileStatus] {
             Presence::Either => WRITTEN,
         },
         FileEdit::DeleteFile => &[Deleted],
+        FileEdit::LocalChange => &[Created, Modified, Deleted],
         FileEdit::SearchPatch(patch) => {
             let looks = |operation: &SearchOperation| matches!(operation, SearchOperation::Replace { .. });
             if patch.changes.iter().any(|change| looks(&change.operation)) { EDITED } else { WRITTEN }

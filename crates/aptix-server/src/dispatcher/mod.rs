@@ -8,6 +8,7 @@ pub mod feed;
 pub mod files;
 mod fit;
 pub mod lease;
+pub mod local;
 mod path_style;
 pub mod questions;
 pub mod read;

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use aptix_model::batch_event::{Actor, ActorKind, EventKind};
+use aptix_model::actor::{Actor, ActorKind};
+use aptix_model::batch_event::EventKind;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
@@ -116,7 +117,7 @@ impl Dispatcher {
     }
 }
 
-fn lease_lost(epoch: u64) -> Refusal {
+pub(super) fn lease_lost(epoch: u64) -> Refusal {
     let message =
         format!("the report comes under lease epoch {epoch}, which is not in force for a caller with this secret");
     let hint = "watch the workspace again, then report under the new lease";

@@ -13,7 +13,7 @@ use aptix_model::failure::Failure;
 use aptix_model::id::{RequestId, Revision, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, Source};
 use aptix_model::state::BatchState;
 
 use super::Dispatcher;
@@ -53,6 +53,8 @@ impl Submission {
             created: now,
             updated: now,
             report: None,
+            source: Source::Submitted,
+            reverted_by: None,
         }
     }
 }

@@ -17,6 +17,7 @@ use super::status::status;
 use super::{link, report};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::lease::secret_digest;
+use crate::dispatcher::local::LocalReport;
 use crate::dispatcher::refusal::Refusal;
 use crate::store::LeaseProof;
 
@@ -62,9 +63,44 @@ impl v1::agent_service_server::AgentService for AgentService {
         })?;
         Ok(Response::new(v1::ReportBatchResponse { batch: Some(batch) }))
     }
+
+    async fn report_local_batch(
+        &self,
+        request: Request<v1::ReportLocalBatchRequest>,
+    ) -> Result<Response<v1::ReportLocalBatchResponse>, Status> {
+        let began = Instant::now();
+        let request = request.into_inner();
+        let trace = Trace {
+            workspace: Some(request.workspace_id.clone()),
+            batch: request.batch_id.parse().ok(),
+            tool: Some("ReportLocalBatch".to_owned()),
+            ..Trace::new(Via::Server)
+        };
+        let batch = self.report_local(request).instrument(trace.span()).await.map_err(|refusal| {
+            trace.log(began.elapsed(), Event::CallRefused(refusal.failures()));
+            status(refusal)
+        })?;
+        Ok(Response::new(v1::ReportLocalBatchResponse { batch: Some(batch) }))
+    }
 }
 
 impl AgentService {
+    async fn report_local(&self, request: v1::ReportLocalBatchRequest) -> Result<v1::Batch, Refusal> {
+        let edit = request.edit.ok_or_else(|| wire::missing("edit", "the files that changed"))?;
+        let report = request.report.ok_or_else(|| wire::missing("report", "what became of the files"))?;
+        let actor = request.actor.ok_or_else(|| wire::missing("actor", "who did it"))?;
+        let local = LocalReport {
+            workspace: wire::id("workspaceId", &request.workspace_id)?,
+            id: wire::id("batchId", &request.batch_id)?,
+            batch: edit.try_into()?,
+            report: Report::try_from(report::bounded(report)?)?,
+            reverts: wire::optional_id("reverts", &request.reverts)?,
+            actor: actor.try_into()?,
+        };
+        let lease = LeaseProof { epoch: request.lease_epoch, secret: secret_digest(&request.lease_secret) };
+        Ok(event_message(self.0.report_local(local, lease).await?))
+    }
+
     async fn report(&self, request: v1::ReportBatchRequest) -> Result<v1::Batch, Refusal> {
         let workspace = wire::id("workspaceId", &request.workspace_id)?;
         let id = wire::id("batchId", &request.batch_id)?;

@@ -59,6 +59,25 @@ const SENT: &[List] = &[
     List { path: &[2, 7, 6], name: "answer.preview.warnings", detail: Detail::Text },
 ];
 
+const LOCAL: &[List] = &[
+    List { path: &[5, 3], name: "edit.files", detail: Detail::Files },
+    List { path: &[5, 3, 6, 2], name: "edit.files.linePatch.changes", detail: Detail::Changes },
+    List { path: &[5, 3, 10, 1], name: "edit.files.searchPatch.changes", detail: Detail::Changes },
+    List { path: &[5, 3, 11, 1], name: "edit.files.replacements.steps", detail: Detail::Changes },
+    List { path: &[5, 3, 12, 7], name: "edit.files.gitPatch.hunks", detail: Detail::Changes },
+    List { path: &[5, 3, 13, 2], name: "edit.files.contextPatch.chunks", detail: Detail::Changes },
+    List { path: &[5, 3, 18, 1], name: "edit.files.editorCommands.commands", detail: Detail::Changes },
+    List { path: &[5, 3, 17, 1], name: "edit.files.gitSeries.parts", detail: Detail::Changes },
+    List { path: &[5, 3, 17, 1, 7], name: "edit.files.gitSeries.parts.hunks", detail: Detail::Changes },
+    List { path: &[5, 3, 16, 3], name: "edit.files.quote.names", detail: Detail::Text },
+    List { path: &[6, 2], name: "report.files", detail: Detail::Files },
+    List { path: &[6, 2, 8], name: "report.files.warnings", detail: Detail::Text },
+    List { path: &[6, 2, 9], name: "report.files.changes", detail: Detail::Changes },
+    List { path: &[6, 3], name: "report.failures", detail: Detail::Text },
+    List { path: &[6, 6], name: "report.warnings", detail: Detail::Text },
+    List { path: &[6, 3, 10], name: "report.failures.nearest", detail: Detail::Text },
+];
+
 /// Refuses the message of a call of this method if one of its lists has more entries than any batch. What is no message
 /// passes: decoding reports what is wrong with it.
 ///
@@ -68,6 +87,7 @@ pub(super) fn check(method: &str, message: &[u8]) -> Result<(), Failure> {
     let lists = match method {
         "/aptix.v1.BatchService/SubmitBatch" => SUBMIT,
         "/aptix.v1.AgentService/ReportBatch" => REPORT,
+        "/aptix.v1.AgentService/ReportLocalBatch" => LOCAL,
         _ => return Ok(()),
     };
     check_lists(lists, message)

@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, Store, StoreError,
-    Transition, Transitioned, UploadId, WorkspaceCounts, disk,
+    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended, LocalBatch,
+    Store, StoreError, Transition, Transitioned, UploadId, WorkspaceCounts, disk,
 };
 
 /// How long after a failure the disk is tried, and how long at most after another one.
@@ -184,6 +184,7 @@ macro_rules! forward {
 impl Store for HealingStore {
     forward! {
         append(batch: BatchRecord) -> Appended;
+        append_local(local: LocalBatch) -> LocalAppended;
         transition(step: Transition) -> Transitioned;
         grant_lease(workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> u64;
         roots(workspace: WorkspaceId) -> Vec<String>;

@@ -13,8 +13,9 @@ use aptix_model::record::BatchRecord;
 use tokio_util::bytes::Bytes;
 
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Event, Known, Lease, Listed, ListedFile, ListedWorkspace, Store,
-    StoreError, Transition, Transitioned, Twins, UploadId, WorkspaceCounts, chain, submitted,
+    Answer, Appended, BatchSelector, CloudFile, Event, FileUpdate, Known, Lease, Listed, ListedFile, ListedWorkspace,
+    LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Twins, UploadId, WorkspaceCounts, chain,
+    links, submitted,
 };
 use crate::mint;
 
@@ -63,6 +64,21 @@ impl Workspace {
         let digest = chain::next(last, [batch.0.as_bytes().as_slice(), facts.state.word().as_bytes()]);
         self.events.push((batch, digest, facts));
         self.newest()
+    }
+
+    /// Takes over files as they are since an event.
+    fn update(&mut self, files: Vec<FileUpdate>, revision: Revision) {
+        for file in files.iter().filter(|file| file.twins == Twins::Gone) {
+            self.files.retain(|_, other| other.doc_path != file.doc_path);
+        }
+        for file in files.iter().filter(|file| file.content.is_none()) {
+            self.files.remove(&file.path);
+        }
+        for file in files {
+            let Some(content) = file.content else { continue };
+            let file = CloudFile { path: file.path, doc_path: file.doc_path, content, revision };
+            self.files.insert(file.path.clone(), file);
+        }
     }
 
     fn counts(&self) -> WorkspaceCounts {
@@ -115,6 +131,32 @@ impl Store for MemoryStore {
         })
     }
 
+    fn append_local(&self, local: LocalBatch) -> Answer<'_, LocalAppended> {
+        let appended = self.write(|state| {
+            let facts = local.facts();
+            let LocalBatch { mut batch, reverts, lease, files, .. } = local;
+            if let Some(known) = state.workspaces.values().find_map(|workspace| workspace.batches.get(&batch.id)) {
+                return Ok(LocalAppended::Known(Box::new(known.clone())));
+            }
+            let workspace = state.workspaces.entry(batch.workspace.clone()).or_default();
+            if let Some(known) = workspace.requests.get(&batch.request_id).and_then(|id| workspace.batches.get(id)) {
+                return Ok(LocalAppended::Known(Box::new(known.clone())));
+            }
+            if !workspace.lease.admits(lease) {
+                return Ok(LocalAppended::OtherLease);
+            }
+            let linked = links::changed(batch.id, reverts, |id| Ok(workspace.batches.get(&id).cloned()))?;
+            workspace.batches.extend(linked.into_iter().map(|batch| (batch.id, batch)));
+            batch.revision = workspace.happen(batch.id, facts);
+            workspace.requests.insert(batch.request_id.clone(), batch.id);
+            workspace.order.insert(batch.revision, batch.id);
+            workspace.batches.insert(batch.id, batch.clone());
+            workspace.update(files, batch.revision);
+            Ok(LocalAppended::New(Box::new(batch)))
+        });
+        Box::pin(async { appended.await? })
+    }
+
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
         self.write(|state| {
             let Some(workspace) = state.workspaces.get_mut(&step.workspace) else { return Transitioned::Unknown };
@@ -132,17 +174,7 @@ impl Store for MemoryStore {
             batch.updated = step.at;
             batch.report = step.report;
             let batch = batch.clone();
-            for file in step.files.iter().filter(|file| file.twins == Twins::Gone) {
-                workspace.files.retain(|_, other| other.doc_path != file.doc_path);
-            }
-            for file in step.files.iter().filter(|file| file.content.is_none()) {
-                workspace.files.remove(&file.path);
-            }
-            for file in step.files {
-                let Some(content) = file.content else { continue };
-                let file = CloudFile { path: file.path, doc_path: file.doc_path, content, revision };
-                workspace.files.insert(file.path.clone(), file);
-            }
+            workspace.update(step.files, revision);
             Transitioned::Done(batch)
         })
     }

@@ -6,8 +6,9 @@
 
 use std::pin::Pin;
 
+use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch::BlobRef;
-use aptix_model::batch_event::{Actor, ActorKind, EventFacts, EventKind};
+use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, Uuid, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
@@ -20,6 +21,7 @@ mod chain;
 mod disk;
 pub mod embedded;
 pub mod healing;
+mod links;
 pub mod memory;
 
 /// What a store will answer.
@@ -140,6 +142,40 @@ impl Transition {
 fn submitted(batch: &BatchRecord) -> EventFacts {
     let actor = Actor::unnamed(ActorKind::Author);
     EventFacts { kind: EventKind::Submitted, state: batch.state, at: batch.created, actor }
+}
+
+/// What was carried out on a workstation itself, with all that changes at the same instant.
+#[derive(Clone, Debug)]
+pub struct LocalBatch {
+    /// The batch in its ended state. Its revision is ignored; its id and its request id must be unused.
+    pub batch: BatchRecord,
+    /// Who carried it out.
+    pub actor: Actor,
+    /// The batch that it took back.
+    pub reverts: Option<BatchId>,
+    /// The lease that must be the newest.
+    pub lease: LeaseProof,
+    /// Files that are now as reported. Removals come first.
+    pub files: Vec<FileUpdate>,
+}
+
+impl LocalBatch {
+    /// What its event records.
+    fn facts(&self) -> EventFacts {
+        let BatchRecord { state, created, .. } = self.batch;
+        EventFacts { kind: EventKind::Local, state, at: created, actor: self.actor.clone() }
+    }
+}
+
+/// What came of storing a batch of the workstation itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LocalAppended {
+    /// It is stored.
+    New(Box<BatchRecord>),
+    /// A batch with its id or its request id is stored; nothing changed.
+    Known(Box<BatchRecord>),
+    /// The lease is not the newest, or the secret is not its secret; nothing changed.
+    OtherLease,
 }
 
 /// What a caller shows to act under a lease.
@@ -295,6 +331,10 @@ pub trait Store: Send + Sync + 'static {
     /// Keeps a batch under the workspace's next revision, unless its request id is known. The revision in the record
     /// is ignored.
     fn append(&self, batch: BatchRecord) -> Answer<'_, Appended>;
+
+    /// Keeps a batch of the workstation itself under the next revision, with its files, and links it with the batch that it
+    /// took back.
+    fn append_local(&self, local: LocalBatch) -> Answer<'_, LocalAppended>;
 
     /// Takes one step, if the batch is in the expected state.
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned>;

@@ -13,8 +13,8 @@ use aptix_model::wire::v1;
 use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, Store, StoreError,
-    Transition, Transitioned, UploadId, WorkspaceCounts,
+    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended, LocalBatch,
+    Store, StoreError, Transition, Transitioned, UploadId, WorkspaceCounts,
 };
 use serde_json::{Value, json};
 use tokio_util::bytes::Bytes;
@@ -257,6 +257,9 @@ fn failure<'a, T: Send + 'a>() -> Answer<'a, T> {
 
 impl Store for FailedStore {
     fn append(&self, _: BatchRecord) -> Answer<'_, Appended> {
+        failure()
+    }
+    fn append_local(&self, _: LocalBatch) -> Answer<'_, LocalAppended> {
         failure()
     }
     fn transition(&self, _: Transition) -> Answer<'_, Transitioned> {

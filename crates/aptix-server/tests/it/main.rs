@@ -14,6 +14,7 @@ mod lease;
 mod limits;
 mod link;
 mod live_files;
+mod local;
 mod logs;
 mod parts;
 mod process;

@@ -13,8 +13,8 @@ use aptix_model::wire::v1;
 use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, Store, StoreError,
-    Transition, Transitioned, UploadId, WorkspaceCounts,
+    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended, LocalBatch,
+    Store, StoreError, Transition, Transitioned, UploadId, WorkspaceCounts,
 };
 use tokio_util::bytes::Bytes;
 use tonic::Code;
@@ -38,6 +38,9 @@ impl Store for Reopening {
     }
     fn append(&self, batch: BatchRecord) -> Answer<'_, Appended> {
         self.inner.append(batch)
+    }
+    fn append_local(&self, local: LocalBatch) -> Answer<'_, LocalAppended> {
+        self.inner.append_local(local)
     }
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
         self.inner.transition(step)

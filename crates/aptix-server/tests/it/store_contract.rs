@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch::{Batch, BlobRef, Content, CreateFile, FileEdit, FilePatch, Origin, Target};
-use aptix_model::batch_event::{Actor, ActorKind, EventFacts, EventKind};
+use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{Revision, Uuid, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::record::{BatchRecord, Source, UnixMillis};
 use aptix_model::report::{Outcome, Report};
 use aptix_model::state::BatchState;
 use aptix_server::store::embedded::EmbeddedStore;
@@ -89,6 +90,8 @@ pub(crate) fn batch(number: u128, in_workspace: &str, request: &str) -> BatchRec
         created: UnixMillis(1_700_000_000_123),
         updated: UnixMillis(1_700_000_000_123),
         report: None,
+        source: Source::Submitted,
+        reverted_by: None,
     }
 }
 

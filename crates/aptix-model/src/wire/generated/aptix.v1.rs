@@ -267,7 +267,7 @@ pub struct FilePatch {
     /// What happens to it. Exactly one MUST be set.
     #[prost(
         oneof = "file_patch::Action",
-        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18"
+        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19"
     )]
     pub action: ::core::option::Option<file_patch::Action>,
 }
@@ -328,6 +328,9 @@ pub mod file_patch {
         /// Commands of the common text-editor tool, all found in the file as it is, and made at once.
         #[prost(message, tag = "18")]
         EditorCommands(super::EditorCommands),
+        /// What was done on the workstation itself. Only in batches of BATCH_SOURCE_LOCAL; refused in a submitted one.
+        #[prost(message, tag = "19")]
+        LocalChange(super::LocalChange),
     }
 }
 /// Whole-line changes to the one version of a file that the author saw.
@@ -481,6 +484,9 @@ pub mod write_file {
 /// Deletes a file. If there is none, the batch fails with FILE_MISSING.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteFile {}
+/// States that the file was changed on the workstation itself; the report of its batch has what became of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LocalChange {}
 /// Changes that are all found in the file as it is, and made at once. They MUST NOT overlap.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SearchPatch {
@@ -1296,7 +1302,8 @@ pub enum BatchSource {
     Unspecified = 0,
     /// An author submitted it.
     Submitted = 1,
-    /// It was applied or undone on the workstation itself, and reported afterwards. It is stored as ended.
+    /// It was done on the workstation itself, and reported afterwards: applied, undone, or changed outside of Aptix. It is stored
+    /// as ended.
     Local = 2,
 }
 impl BatchSource {
@@ -1413,8 +1420,6 @@ pub enum EventKind {
     Expired = 4,
     /// It was applied or undone on the workstation, and stored as ended.
     Local = 5,
-    /// Cloud files were corrected; there is no batch.
-    Files = 6,
 }
 impl EventKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1429,7 +1434,6 @@ impl EventKind {
             Self::Cancelled => "EVENT_KIND_CANCELLED",
             Self::Expired => "EVENT_KIND_EXPIRED",
             Self::Local => "EVENT_KIND_LOCAL",
-            Self::Files => "EVENT_KIND_FILES",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1441,7 +1445,6 @@ impl EventKind {
             "EVENT_KIND_CANCELLED" => Some(Self::Cancelled),
             "EVENT_KIND_EXPIRED" => Some(Self::Expired),
             "EVENT_KIND_LOCAL" => Some(Self::Local),
-            "EVENT_KIND_FILES" => Some(Self::Files),
             _ => None,
         }
     }
@@ -3208,7 +3211,7 @@ pub struct ReportBatchResponse {
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
 }
-/// Asks to record a batch of the workstation itself.
+/// Asks to record what was done on the workstation itself.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReportLocalBatchRequest {
     /// The workspace.
@@ -3220,93 +3223,28 @@ pub struct ReportLocalBatchRequest {
     /// The secret of that lease.
     #[prost(bytes = "bytes", tag = "3")]
     pub lease_secret: ::prost::bytes::Bytes,
-    /// Names the batch on the workstation, for ever: a UUID. The server takes it for the batch's id.
+    /// Names the batch for ever. Minted by the workstation: a UUIDv7 whose last 17 bits are zero.
     #[prost(string, tag = "4")]
     pub batch_id: ::prost::alloc::string::String,
-    /// What was done: of each file the target, label and key; content only where the egress rule of the workstation permits it.
+    /// The files that changed: of each its path, label and key. Every action MUST be local_change.
     #[prost(message, optional, tag = "5")]
     pub edit: ::core::option::Option<Edit>,
-    /// What became of it: OUTCOME_APPLIED.
+    /// What became of them: OUTCOME_APPLIED, with one entry for each file patch. A renamed file is two: one deleted, one created.
     #[prost(message, optional, tag = "6")]
     pub report: ::core::option::Option<Report>,
-    /// The batch that it took back, if it was an undo.
+    /// The batch that it took back, if it was an undo; empty otherwise. The server need not know it.
     #[prost(string, tag = "7")]
     pub reverts: ::prost::alloc::string::String,
     /// Who did it.
     #[prost(message, optional, tag = "8")]
     pub actor: ::core::option::Option<Actor>,
-    /// When it was applied, by the workstation's clock; shown, never compared.
-    #[prost(message, optional, tag = "9")]
-    pub apply_time: ::core::option::Option<::prost_types::Timestamp>,
 }
-/// Answers with the stored batch.
+/// Answers that the batch is kept.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ReportLocalBatchResponse {
     /// The batch in its ended state, without its content and its report.
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
-}
-/// Asks to correct cloud files.
-#[derive(Clone, PartialEq, ::prost::Message)]
-pub struct ReportFilesRequest {
-    /// The workspace.
-    #[prost(string, tag = "1")]
-    pub workspace_id: ::prost::alloc::string::String,
-    /// The epoch of the present lease.
-    #[prost(uint64, tag = "2")]
-    pub lease_epoch: u64,
-    /// The secret of that lease.
-    #[prost(bytes = "bytes", tag = "3")]
-    pub lease_secret: ::prost::bytes::Bytes,
-    /// The files that differ from what the server holds, at most 1,000 a call.
-    #[prost(message, repeated, tag = "4")]
-    pub files: ::prost::alloc::vec::Vec<DiskFile>,
-}
-/// What a file is on disk.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct DiskFile {
-    /// Its path: see FilePatch.path.
-    #[prost(string, tag = "1")]
-    pub path: ::prost::alloc::string::String,
-    /// Its lower-case key.
-    #[prost(string, tag = "2")]
-    pub doc_path: ::prost::alloc::string::String,
-    /// What is there.
-    #[prost(oneof = "disk_file::State", tags = "3, 4, 5")]
-    pub state: ::core::option::Option<disk_file::State>,
-}
-/// Nested message and enum types in `DiskFile`.
-pub mod disk_file {
-    /// What is there.
-    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
-    pub enum State {
-        /// These bytes; they were uploaded.
-        #[prost(message, tag = "3")]
-        Content(super::BlobRef),
-        /// No file.
-        #[prost(message, tag = "4")]
-        Gone(super::GoneFile),
-        /// A file that the server may not read any more; the server drops its copy.
-        #[prost(message, tag = "5")]
-        Withheld(super::WithheldFile),
-    }
-}
-/// There is no file.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct GoneFile {}
-/// The workstation does not show the file.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WithheldFile {
-    /// Why: see FileReport.withheld.
-    #[prost(string, tag = "1")]
-    pub reason: ::prost::alloc::string::String,
-}
-/// Answers that the files are corrected.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct ReportFilesResponse {
-    /// The revision of the event; absent if nothing differed.
-    #[prost(uint64, optional, tag = "1")]
-    pub revision: ::core::option::Option<u64>,
 }
 /// When an agent asks its user before it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -3517,6 +3455,44 @@ pub mod agent_service_client {
                 .insert(GrpcMethod::new("aptix.v1.AgentService", "ReportBatch"));
             self.inner.unary(req, path, codec).await
         }
+        /// Records what was done on the workstation itself: a batch of `aptix apply`, `aptix undo` or a model's tool; or, as a batch
+        /// of its own, how files differ from their cloud files although no batch is known that changed them. The server stores it
+        /// as ended, in BATCH_STATE_APPLIED, under the next revision, and in the same step the files that the report names become
+        /// cloud files: one that was deleted or is withheld is none any more, and one whose new content was not uploaded keeps the
+        /// cloud file that it had. The batch's event is EVENT_KIND_LOCAL. If it reverts a batch, the two are linked.
+        ///
+        /// Repeating a call is a no-op with the same answer, also from an agent that does not hold the lease.
+        ///
+        /// Errors:
+        /// - FAILED_PRECONDITION (LEASE_LOST): lease_epoch is not in force, or lease_secret is not its secret; connect again.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): batch_id names another batch; that one remains.
+        /// - INVALID_ARGUMENT: batch_id is not the id of a batch, an action is not local_change, a file is named twice, the report
+        ///   does not fit the edit, or a message holds more than it may.
+        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; call again.
+        pub async fn report_local_batch(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ReportLocalBatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportLocalBatchResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.AgentService/ReportLocalBatch",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.AgentService", "ReportLocalBatch"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -3588,6 +3564,27 @@ pub mod agent_service_server {
             request: tonic::Request<super::ReportBatchRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ReportBatchResponse>,
+            tonic::Status,
+        >;
+        /// Records what was done on the workstation itself: a batch of `aptix apply`, `aptix undo` or a model's tool; or, as a batch
+        /// of its own, how files differ from their cloud files although no batch is known that changed them. The server stores it
+        /// as ended, in BATCH_STATE_APPLIED, under the next revision, and in the same step the files that the report names become
+        /// cloud files: one that was deleted or is withheld is none any more, and one whose new content was not uploaded keeps the
+        /// cloud file that it had. The batch's event is EVENT_KIND_LOCAL. If it reverts a batch, the two are linked.
+        ///
+        /// Repeating a call is a no-op with the same answer, also from an agent that does not hold the lease.
+        ///
+        /// Errors:
+        /// - FAILED_PRECONDITION (LEASE_LOST): lease_epoch is not in force, or lease_secret is not its secret; connect again.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): batch_id names another batch; that one remains.
+        /// - INVALID_ARGUMENT: batch_id is not the id of a batch, an action is not local_change, a file is named twice, the report
+        ///   does not fit the edit, or a message holds more than it may.
+        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; call again.
+        async fn report_local_batch(
+            &self,
+            request: tonic::Request<super::ReportLocalBatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ReportLocalBatchResponse>,
             tonic::Status,
         >;
     }
@@ -3748,6 +3745,52 @@ pub mod agent_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReportBatchSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.AgentService/ReportLocalBatch" => {
+                    #[allow(non_camel_case_types)]
+                    struct ReportLocalBatchSvc<T: AgentService>(pub Arc<T>);
+                    impl<
+                        T: AgentService,
+                    > tonic::server::UnaryService<super::ReportLocalBatchRequest>
+                    for ReportLocalBatchSvc<T> {
+                        type Response = super::ReportLocalBatchResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ReportLocalBatchRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AgentService>::report_local_batch(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ReportLocalBatchSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

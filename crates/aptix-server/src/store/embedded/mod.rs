@@ -45,10 +45,10 @@ use self::record::Marker;
 use self::rounds::Rounds;
 use self::tables::Tables;
 use self::unnamed::{Attention, unname};
-use self::writes::{append, counters, transition};
+use self::writes::{append, append_local, counters, transition};
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, Store, StoreError,
-    Transition, Transitioned, UploadId, WorkspaceCounts,
+    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended, LocalBatch,
+    Store, StoreError, Transition, Transitioned, UploadId, WorkspaceCounts,
 };
 use crate::cpu_pool::Turnkeeper;
 use crate::mint;
@@ -170,10 +170,18 @@ impl Store for EmbeddedStore {
         })
     }
 
+    fn append_local(&self, local: LocalBatch) -> Answer<'_, LocalAppended> {
+        let attention = Arc::clone(&self.attention);
+        self.write(Flush::Now, move |view| {
+            attention.check_files(&local.batch.workspace, &local.files)?;
+            append_local(view, local)
+        })
+    }
+
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
         let attention = Arc::clone(&self.attention);
         self.write(Flush::Now, move |view| {
-            attention.check_step(&step)?;
+            attention.check_files(&step.workspace, &step.files)?;
             transition(view, step)
         })
     }

@@ -50,7 +50,7 @@ impl Instant<'_> {
 mod tests {
     use aptix_model::batch::{Batch, Origin};
     use aptix_model::id::{BatchId, Uuid};
-    use aptix_model::record::{BatchRecord, UnixMillis};
+    use aptix_model::record::{BatchRecord, Source, UnixMillis};
     use aptix_model::state::BatchState;
 
     use super::*;
@@ -77,6 +77,8 @@ mod tests {
                 created: UnixMillis(1),
                 updated: UnixMillis(2),
                 report: None,
+                source: Source::Submitted,
+                reverted_by: None,
             };
             store.append(record).await.unwrap();
         }

@@ -1,13 +1,14 @@
 //! How records are written: a version byte, a checksum, then fields in a fixed order. A record that does not read
 //! back exactly is damaged; it is never taken for other data.
 
+use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch::{BlobRef, Origin};
-use aptix_model::batch_event::{Actor, ActorKind, EventFacts, EventKind};
+use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Revision, Uuid};
 use aptix_model::id_block;
 use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::record::{BatchRecord, Source, UnixMillis};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
 use aptix_model::wire::bytes::{batch_from_bytes, batch_to_bytes, report_from_bytes, report_to_bytes};
@@ -20,6 +21,8 @@ use crate::store::{CloudFile, Lease, StoreError, UploadId};
 const CHAINED: u8 = 2;
 /// Since this version the record of an event says what happened, and that of a workspace's counters how many batches are open.
 const WITH_FACTS: u8 = 3;
+/// A batch of the workstation itself, which says who carried it out; the state of a batch that was taken back.
+const LOCAL: u8 = 4;
 const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
 
@@ -173,25 +176,37 @@ pub(super) fn decode_marker(record: &[u8]) -> Result<Marker, StoreError> {
 
 /// What never changes about a batch. Its ids follow from its own.
 pub(super) fn encode_batch(batch: &BatchRecord) -> Slice {
-    Writer::new()
+    let version = if batch.source == Source::Submitted { VERSION } else { LOCAL };
+    let record = Writer::with_version(version)
         .bytes(batch.workspace.as_str().as_bytes())
         .bytes(batch.request_id.as_str().as_bytes())
         .optional(batch.origin.session_id.as_deref().map(str::as_bytes))
         .optional(batch.origin.conversation_id.as_deref().map(str::as_bytes))
         .optional(batch.origin.turn_id.as_deref().map(str::as_bytes))
         .number(batch.created.0)
-        .bytes(&batch_to_bytes(&batch.batch))
-        .finish()
+        .bytes(&batch_to_bytes(&batch.batch));
+    match &batch.source {
+        Source::Submitted => record.finish(),
+        Source::Local { author, reverts } => record
+            .bytes(author.kind.word().as_bytes())
+            .optional(author.name.as_deref().map(str::as_bytes))
+            .optional(reverts.as_ref().map(|id| id.0.as_bytes().as_slice()))
+            .finish(),
+    }
 }
 
-/// What changes about a batch: its state and report.
+/// What changes about a batch: its state and report, and which batch took it back.
 pub(super) fn encode_state(batch: &BatchRecord) -> Slice {
-    Writer::new()
+    let version = if batch.reverted_by.is_some() { LOCAL } else { VERSION };
+    let record = Writer::with_version(version)
         .number(batch.revision.0)
         .bytes(batch.state.word().as_bytes())
         .number(batch.updated.0)
-        .optional(batch.report.as_ref().map(report_to_bytes).as_deref())
-        .finish()
+        .optional(batch.report.as_ref().map(report_to_bytes).as_deref());
+    match batch.reverted_by {
+        Some(id) => record.bytes(id.0.as_bytes()).finish(),
+        None => record.finish(),
+    }
 }
 
 /// What changes about a batch.
@@ -200,10 +215,12 @@ pub(super) struct State {
     pub(super) state: BatchState,
     updated: UnixMillis,
     report: Option<Report>,
+    reverted_by: Option<BatchId>,
 }
 
 pub(super) fn decode_state(what: &str, record: &[u8]) -> Result<State, StoreError> {
-    read(what, record, |fields| {
+    let is_reverted = record.first() == Some(&LOCAL);
+    read_version(if is_reverted { LOCAL } else { VERSION }, what, record, |fields| {
         let revision = Revision(fields.number()?);
         let word = fields.text()?;
         let state = BatchState::from_word(word)?;
@@ -212,14 +229,16 @@ pub(super) fn decode_state(what: &str, record: &[u8]) -> Result<State, StoreErro
             Some(report) => Some(report_from_bytes(report).ok()?),
             None => None,
         };
-        Some(State { revision, state, updated, report })
+        let reverted_by = if is_reverted { Some(BatchId(fields.id()?)) } else { None };
+        Some(State { revision, state, updated, report, reverted_by })
     })
 }
 
 pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<BatchRecord, StoreError> {
     let what = format!("batch {id}");
-    let State { revision, state, updated, report } = decode_state(&what, state)?;
-    read(&what, batch, |fields| {
+    let State { revision, state, updated, report, reverted_by } = decode_state(&what, state)?;
+    let is_local = batch.first() == Some(&LOCAL);
+    read_version(if is_local { LOCAL } else { VERSION }, &what, batch, |fields| {
         let workspace = fields.text()?.parse().ok()?;
         let request_id = fields.text()?.parse().ok()?;
         let origin = Origin {
@@ -230,8 +249,33 @@ pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<Ba
         let created = UnixMillis(fields.number()?);
         let batch = batch_from_bytes(fields.bytes()?).ok()?;
         let ids = id_block::of(id, &batch);
-        Some(BatchRecord { id, workspace, revision, state, batch, ids, origin, request_id, created, updated, report })
+        let source = if is_local { local(fields)? } else { Source::Submitted };
+        Some(BatchRecord {
+            id,
+            workspace,
+            revision,
+            state,
+            batch,
+            ids,
+            origin,
+            request_id,
+            created,
+            updated,
+            report,
+            source,
+            reverted_by,
+        })
     })
+}
+
+/// Who carried a batch out on the workstation, and which one it took back.
+fn local(fields: &mut Fields<'_>) -> Option<Source> {
+    let author = Actor { kind: ActorKind::from_word(fields.text()?)?, name: fields.optional_text()? };
+    let reverts = match fields.optional()? {
+        Some(id) => Some(BatchId(Uuid::from_slice(id).ok()?)),
+        None => None,
+    };
+    Some(Source::Local { author, reverts })
 }
 
 pub(super) fn encode_file(file: &CloudFile) -> Slice {

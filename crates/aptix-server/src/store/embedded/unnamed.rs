@@ -15,7 +15,7 @@ use super::instant::Instant;
 use super::keys;
 use super::record::{self, Marker};
 use super::tables::failed;
-use crate::store::{StoreError, Transition, UploadId};
+use crate::store::{FileUpdate, StoreError, UploadId};
 
 /// A blob of a workspace.
 pub(super) type Named = (WorkspaceId, Sha256Digest);
@@ -90,8 +90,8 @@ impl Attention {
     }
 
     /// The same of the files of a step.
-    pub(super) fn check_step(&self, step: &Transition) -> Result<(), StoreError> {
-        self.refuse(&step.workspace, step.files.iter().filter_map(|file| Some(file.content?.sha256)))
+    pub(super) fn check_files(&self, workspace: &WorkspaceId, files: &[FileUpdate]) -> Result<(), StoreError> {
+        self.refuse(workspace, files.iter().filter_map(|file| Some(file.content?.sha256)))
     }
 }
 

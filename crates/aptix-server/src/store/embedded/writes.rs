@@ -1,12 +1,16 @@
 //! What each write of the store puts: a new batch, or a step of one with the files that it left.
 
+use aptix_model::batch_event::EventFacts;
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use aptix_model::record::BatchRecord;
 
 use super::committer::{Put, View};
 use super::keys;
 use super::record::{self, Counters, Happened};
-use crate::store::{Appended, CloudFile, Known, StoreError, Transition, Transitioned, Twins, chain, submitted};
+use crate::store::{
+    Appended, CloudFile, FileUpdate, Known, LocalAppended, LocalBatch, StoreError, Transition, Transitioned, Twins,
+    chain, links, submitted,
+};
 
 /// The counters of a workspace. Where their record is damaged, what was last acknowledged is taken instead, and is written
 /// with the next commit.
@@ -27,35 +31,69 @@ fn stored(view: &View<'_>, id: BatchId) -> Result<Option<BatchRecord>, StoreErro
 
 /// Stores a new batch under the next revision, unless its request id is known.
 pub(super) fn append(view: &View<'_>, mut batch: BatchRecord) -> Result<(Appended, Vec<Put>), StoreError> {
-    if let Some(known) = view.get(&keys::request(&batch.workspace, &batch.request_id))? {
-        let id = record::decode_id(&known)?;
-        let known = stored(view, id)?.ok_or_else(|| StoreError::Corrupt {
-            what: format!("batch {id}"),
-            why: format!("it is missing although request {} names it", batch.request_id),
-        })?;
+    if let Some(known) = requested(view, &batch)? {
         return Ok((Appended::Known(Box::new(Known { stored: known, offered: batch })), Vec::new()));
     }
-    let mut counters = counters(view, &batch.workspace)?;
+    let facts = submitted(&batch);
+    let counters = counters(view, &batch.workspace)?;
+    let puts = put_new(counters, &mut batch, facts);
+    Ok((Appended::New(Box::new(batch)), puts))
+}
+
+/// The batch that is stored under the request id of another one.
+fn requested(view: &View<'_>, batch: &BatchRecord) -> Result<Option<BatchRecord>, StoreError> {
+    let Some(known) = view.get(&keys::request(&batch.workspace, &batch.request_id))? else { return Ok(None) };
+    let id = record::decode_id(&known)?;
+    let known = stored(view, id)?.ok_or_else(|| StoreError::Corrupt {
+        what: format!("batch {id}"),
+        why: format!("it is missing although request {} names it", batch.request_id),
+    })?;
+    Ok(Some(known))
+}
+
+/// Stores a batch of the workstation itself, with the files that it left, unless its id or its request id is known.
+pub(super) fn append_local(view: &View<'_>, local: LocalBatch) -> Result<(LocalAppended, Vec<Put>), StoreError> {
+    let facts = local.facts();
+    let LocalBatch { mut batch, reverts, lease, files, .. } = local;
+    let known = match stored(view, batch.id)? {
+        Some(known) => Some(known),
+        None => requested(view, &batch)?,
+    };
+    if let Some(known) = known {
+        return Ok((LocalAppended::Known(Box::new(known)), Vec::new()));
+    }
+    let counters = counters(view, &batch.workspace)?;
+    if !counters.lease.admits(lease) {
+        return Ok((LocalAppended::OtherLease, Vec::new()));
+    }
+    let find = |id| Ok(stored(view, id)?.filter(|found| found.workspace == batch.workspace));
+    let linked = links::changed(batch.id, reverts, find)?;
+    let mut puts = put_new(counters, &mut batch, facts);
+    puts.extend(linked.iter().map(|linked| Put::Record(keys::state(linked.id), record::encode_state(linked))));
+    puts.extend(put_files(view, &batch.workspace, files, batch.revision)?);
+    Ok((LocalAppended::New(Box::new(batch)), puts))
+}
+
+/// What stores a batch under the next revision.
+fn put_new(mut counters: Counters, batch: &mut BatchRecord, facts: EventFacts) -> Vec<Put> {
     counters.newest = counters.newest.next();
     // The first batch of a workspace, or one more.
     counters.open = if counters.newest == Revision(1) { Some(0) } else { counters.open };
     counters.open = counters.open.map(|open| open + u64::from(batch.state.is_open()));
     batch.revision = counters.newest;
     let id = record::encode_id(batch.id.0);
-    let (content, state) = (record::encode_batch(&batch), record::encode_state(&batch));
-    let facts = submitted(&batch);
+    let (content, state) = (record::encode_batch(batch), record::encode_state(batch));
     let parts = [batch.id.0.as_bytes().as_slice(), &content, &state, &record::encode_facts(&facts)];
     counters.digest = Some(chain::next(counters.digest, parts));
     let event = record::encode_event(&Happened { batch: batch.id, digest: counters.digest, facts: Some(facts) });
-    let puts = vec![
+    vec![
         Put::Record(keys::batch(batch.id), content),
         Put::Record(keys::state(batch.id), state),
         Put::Record(keys::request(&batch.workspace, &batch.request_id), id.clone()),
         Put::Record(keys::event(&batch.workspace, batch.revision), event),
         Put::Record(keys::listed(&batch.workspace, batch.revision), id),
         Put::Record(keys::workspace(&batch.workspace), record::encode_counters(counters)),
-    ];
-    Ok((Appended::New(Box::new(batch)), puts))
+    ]
 }
 
 /// Moves a batch from one state to another one, with the files that it left.
@@ -88,22 +126,34 @@ pub(super) fn transition(view: &View<'_>, step: Transition) -> Result<(Transitio
         Put::Record(keys::event(&step.workspace, counters.newest), event),
         Put::Record(keys::workspace(&step.workspace), record::encode_counters(counters)),
     ];
-    for file in step.files.iter().filter(|file| file.twins == Twins::Gone) {
-        for (key, path) in view.beginning_with(&keys::file_keys(&step.workspace, &file.doc_path))? {
+    puts.extend(put_files(view, &step.workspace, step.files, counters.newest)?);
+    Ok((Transitioned::Done(batch), puts))
+}
+
+/// What takes over files as they are since an event.
+fn put_files(
+    view: &View<'_>,
+    workspace: &WorkspaceId,
+    files: Vec<FileUpdate>,
+    revision: Revision,
+) -> Result<Vec<Put>, StoreError> {
+    let mut puts = Vec::new();
+    for file in files.iter().filter(|file| file.twins == Twins::Gone) {
+        for (key, path) in view.beginning_with(&keys::file_keys(workspace, &file.doc_path))? {
             puts.push(Put::RemoveRecord(key));
-            puts.push(Put::RemoveRecord(keys::file(&step.workspace, &record::decode_path(&path)?)));
+            puts.push(Put::RemoveRecord(keys::file(workspace, &record::decode_path(&path)?)));
         }
     }
-    for file in step.files.iter().filter(|file| file.content.is_none()) {
-        puts.push(Put::RemoveRecord(keys::file_key(&step.workspace, &file.doc_path, &file.path)));
-        puts.push(Put::RemoveRecord(keys::file(&step.workspace, &file.path)));
+    for file in files.iter().filter(|file| file.content.is_none()) {
+        puts.push(Put::RemoveRecord(keys::file_key(workspace, &file.doc_path, &file.path)));
+        puts.push(Put::RemoveRecord(keys::file(workspace, &file.path)));
     }
-    for file in step.files {
+    for file in files {
         let Some(content) = file.content else { continue };
-        let file = CloudFile { path: file.path, doc_path: file.doc_path, content, revision: counters.newest };
-        let key = keys::file_key(&step.workspace, &file.doc_path, &file.path);
+        let file = CloudFile { path: file.path, doc_path: file.doc_path, content, revision };
+        let key = keys::file_key(workspace, &file.doc_path, &file.path);
         puts.push(Put::Record(key, record::encode_path(&file.path)));
-        puts.push(Put::Record(keys::file(&step.workspace, &file.path), record::encode_file(&file)));
+        puts.push(Put::Record(keys::file(workspace, &file.path), record::encode_file(&file)));
     }
-    Ok((Transitioned::Done(batch), puts))
+    Ok(puts)
 }

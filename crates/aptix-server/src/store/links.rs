@@ -1,0 +1,36 @@
+//! The links between a batch and the batches that take it back.
+
+use aptix_model::id::BatchId;
+use aptix_model::record::{BatchRecord, Source};
+
+use super::StoreError;
+
+/// Undos and redos of one batch, each of the one before, that are followed.
+const DEPTH: usize = 64;
+
+/// The batches whose `reverted_by` changes when the batch `by` takes `reverts` back: that batch, and the one that it took back
+/// in its turn, which is in effect again, and so on.
+pub(super) fn changed(
+    by: BatchId,
+    reverts: Option<BatchId>,
+    find: impl Fn(BatchId) -> Result<Option<BatchRecord>, StoreError>,
+) -> Result<Vec<BatchRecord>, StoreError> {
+    let (mut changed, mut next) = (Vec::new(), reverts);
+    let (mut former, mut now) = (None, Some(by));
+    while changed.len() < DEPTH
+        && let Some(mut batch) = next.map(&find).transpose()?.flatten()
+    {
+        // A batch that another one took back stays so; the newest one counts for the batch that is taken back now.
+        if !changed.is_empty() && batch.reverted_by != former {
+            break;
+        }
+        batch.reverted_by = now;
+        (former, now) = if now.is_some() { (Some(batch.id), None) } else { (None, Some(batch.id)) };
+        next = match batch.source {
+            Source::Local { reverts, .. } => reverts,
+            Source::Submitted => None,
+        };
+        changed.push(batch);
+    }
+    Ok(changed)
+}
