@@ -9,6 +9,7 @@ mod damage;
 mod delivery;
 mod documents;
 mod hand_made;
+mod held_up;
 mod history;
 mod lease;
 mod limits;
