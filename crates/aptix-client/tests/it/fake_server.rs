@@ -92,6 +92,7 @@ impl FakeServer {
         let fake = Self { script: Arc::default(), events, questions, alive, ended, sends, url };
         let router = tonic::transport::Server::builder()
             .add_service(v1::agent_service_server::AgentServiceServer::new(fake.clone()))
+            .add_service(v1::batch_service_server::BatchServiceServer::new(fake.clone()))
             .add_service(v1::file_service_server::FileServiceServer::new(fake.clone()));
         tasks.spawn(async move { router.serve_with_incoming(incoming).await.unwrap() });
         fake
@@ -257,6 +258,49 @@ impl v1::agent_service_server::AgentService for FakeServer {
             return Err(refusal(Code::FailedPrecondition, "BLOB_MISSING", &[]));
         }
         Ok(Response::new(v1::ReportBatchResponse::default()))
+    }
+}
+
+/// Answers batches whose events are read before there is room for them.
+#[tonic::async_trait]
+impl v1::batch_service_server::BatchService for FakeServer {
+    type WatchBatchStream = Answers<v1::WatchBatchResponse>;
+
+    async fn get_batch(&self, request: Request<v1::GetBatchRequest>) -> Result<Response<v1::GetBatchResponse>, Status> {
+        let Some(v1::get_batch_request::Batch::BatchId(wanted)) = request.into_inner().batch else {
+            return Err(Status::unimplemented("an agent knows ids alone"));
+        };
+        let batch = self.events.borrow().iter().rev().find(|batch| batch.batch_id == wanted).cloned();
+        Ok(Response::new(v1::GetBatchResponse { batch }))
+    }
+
+    async fn submit_batch(
+        &self,
+        _: Request<v1::SubmitBatchRequest>,
+    ) -> Result<Response<v1::SubmitBatchResponse>, Status> {
+        Err(Status::unimplemented("no agent submits"))
+    }
+
+    async fn get_change(&self, _: Request<v1::GetChangeRequest>) -> Result<Response<v1::GetChangeResponse>, Status> {
+        Err(Status::unimplemented("no agent reads changes"))
+    }
+
+    async fn list_batches(
+        &self,
+        _: Request<v1::ListBatchesRequest>,
+    ) -> Result<Response<v1::ListBatchesResponse>, Status> {
+        Err(Status::unimplemented("no agent lists"))
+    }
+
+    async fn watch_batch(&self, _: Request<v1::WatchBatchRequest>) -> Result<Response<Self::WatchBatchStream>, Status> {
+        Err(Status::unimplemented("no agent watches one batch"))
+    }
+
+    async fn cancel_batch(
+        &self,
+        _: Request<v1::CancelBatchRequest>,
+    ) -> Result<Response<v1::CancelBatchResponse>, Status> {
+        Err(Status::unimplemented("no agent cancels"))
     }
 }
 

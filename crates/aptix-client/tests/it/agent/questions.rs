@@ -109,23 +109,28 @@ async fn questions_are_answered_by_kind_and_whatever_fails_says_why() {
     }
 }
 
-/// A batch that waits for its content, and all events behind it, delay no answer.
+/// A batch that waits for its content, and all that waits behind it, delay no answer; each is carried out afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn questions_are_answered_while_batches_wait() {
+    const BATCHES: u32 = 50;
     let (scene, _) = scene().await;
+    let connections = || scene.server.script.lock().unwrap().hellos.len();
+    let before = connections();
     scene.server.send_contents(false);
-    scene.server.send(batch(1, "x.txt", blob(&aptix_engine::digest::sha256(b"late").to_string(), 4)));
-    for number in 2..90 {
-        let ended = v1::Batch { state: v1::BatchState::Cancelled.into(), ..batch(number, "x.txt", None) };
-        scene.server.send(ended);
+    let late = aptix_engine::digest::sha256(b"late").to_string();
+    scene.server.script.lock().unwrap().blobs.insert(late.clone(), b"late".to_vec());
+    for number in 1..=BATCHES {
+        scene.server.send(batch(number, "x.txt", blob(&late, 4)));
     }
     for number in 1..4 {
         ask(&scene, number, HOUR, read());
         assert_eq!(answered(&scene, number).await, None);
     }
-    assert_eq!(scene.server.script.lock().unwrap().reports.len(), 1, "the batch still waits");
+    assert_eq!(scene.server.script.lock().unwrap().reports.len(), 1, "the batches wait");
     scene.server.send_contents(true);
-    scene.report(2, 1).await;
+    let report = scene.report(1 + BATCHES as usize, 1).await;
+    assert_eq!(report.outcome(), v1::Outcome::Applied);
+    assert_eq!(connections(), before, "the connection lasted");
 }
 
 /// A question ends with its time or its caller, and is not answered then.
