@@ -46,6 +46,17 @@ fn several_files_change_in_one_batch_and_become_the_cloud_files() {
     assert_eq!(listed["batches"][0]["batchId"], done["batchId"], "{listed}");
 }
 
+/// A file on disk that is too large for one answer comes in parts.
+#[test]
+fn a_large_file_is_read_in_parts() {
+    let (machine, server, _agent) = served("auto");
+    let large = "0123456789abcde\n".repeat(200_000);
+    machine.put("large.txt", &large);
+    let read = || machine.ask(&server, "read", &["project/large.txt"]).0;
+    eventually("the agent answers", || read()["source"] == "ACTIVE");
+    assert_eq!(read()["content"], large.as_str());
+}
+
 /// TUL-004-3.1.1, TUL-004-3.2.6, TUL-004-3.2.7, TUL-004-6.1.3: a server that runs in the very project creates no file
 /// there and answers nothing for it; the file is made, and the batch ends, when an agent has come.
 #[test]

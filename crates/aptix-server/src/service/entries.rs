@@ -78,6 +78,10 @@ const LOCAL: &[List] = &[
     List { path: &[6, 3, 10], name: "report.failures.nearest", detail: Detail::Text },
 ];
 
+const FILES: &[List] = &[List { path: &[2], name: "files", detail: Detail::Files }];
+
+const SEARCH: &[List] = &[List { path: &[4], name: "globs", detail: Detail::Text }];
+
 /// Refuses the message of a call of this method if one of its lists has more entries than any batch. What is no message
 /// passes: decoding reports what is wrong with it.
 ///
@@ -88,6 +92,8 @@ pub(super) fn check(method: &str, message: &[u8]) -> Result<(), Failure> {
         "/aptix.v1.BatchService/SubmitBatch" => SUBMIT,
         "/aptix.v1.AgentService/ReportBatch" => REPORT,
         "/aptix.v1.AgentService/ReportLocalBatch" => LOCAL,
+        "/aptix.v1.FileService/ReadFiles" | "/aptix.v1.FileService/StatFiles" => FILES,
+        "/aptix.v1.FileService/SearchFiles" => SEARCH,
         _ => return Ok(()),
     };
     check_lists(lists, message)

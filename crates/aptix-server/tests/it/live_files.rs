@@ -365,6 +365,44 @@ async fn a_call_that_makes_no_sense_asks_nobody() {
     assert_eq!(disk.asked.load(Ordering::SeqCst), 0);
 }
 
+/// A caller that goes takes its question back; one whose agent goes hears of it at once.
+#[tokio::test]
+async fn a_question_ends_with_its_caller_and_with_its_agent() {
+    let server = Server::start();
+    let (mut client, mut agent) = (server.connect().await, server.connect().await);
+    let features = FEATURES.map(str::to_owned).to_vec();
+    let (_, mut feed) = agent.serve(v1::Hello { features, ..hello("w", "agent") }).await.unwrap();
+    let mut asking = client.clone();
+    let (mut asked, mut taken_back) = (None, None);
+    {
+        let reading = read(&mut asking, "src/A.txt", None, v1::Source::Active);
+        tokio::pin!(reading);
+        while asked.is_none() {
+            tokio::select! {
+                answer = &mut reading => panic!("nobody answers, found {answer:?}"),
+                message = crate::server::next(&mut feed.stream) => match message.unwrap().message {
+                    Some(serve_response::Message::Question(question)) => asked = Some(question.question_id),
+                    other => panic!("expected a question, found {other:?}"),
+                }
+            }
+        }
+    }
+    while taken_back.is_none() {
+        if let Some(serve_response::Message::QuestionCancelled(cancelled)) =
+            crate::server::next(&mut feed.stream).await.unwrap().message
+        {
+            taken_back = Some(cancelled.question_id);
+        }
+    }
+    assert_eq!(taken_back, asked);
+    let reading = read(&mut client, "src/A.txt", None, v1::Source::Active);
+    let (answer, ()) = tokio::join!(reading, async move {
+        crate::server::next(&mut feed.stream).await.unwrap();
+        drop(feed);
+    });
+    assert_refused(answer, Code::Unavailable, "UNAVAILABLE", "AGENT_LOST");
+}
+
 /// A read of 10 KB costs one question and one answer; the store writes and flushes nothing.
 #[tokio::test]
 async fn a_live_read_costs_one_question_and_no_write() {
