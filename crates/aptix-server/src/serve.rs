@@ -120,12 +120,13 @@ fn router(
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    let batches = BatchServer::new(BatchService(Arc::clone(dispatcher)));
+    // The caller hears that the agent is silent before its own time is up.
+    let patience = options.call_deadline * 9 / 10;
+    let batches = BatchServer::new(BatchService { dispatcher: Arc::clone(dispatcher), patience });
     let agents = AgentServer::new(AgentService(Arc::clone(dispatcher)));
     let files = FileServer::new(FileService {
         dispatcher: Arc::clone(dispatcher),
-        // The caller hears that the agent is silent before its own time is up.
-        patience: options.call_deadline * 9 / 10,
+        patience,
         upload_idle: options.upload_idle,
         upload_total: options.upload_total,
     });

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
-use tonic::codegen::http::Extensions;
+use tonic::{Request, Status};
 
 use crate::caller::{Caller, ConnectionId, InUse, Peer, Peers, Share};
 
@@ -28,10 +28,9 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// The call with these extensions; absent if it was not admitted.
-    #[must_use]
-    pub fn of(extensions: &Extensions) -> Option<Self> {
-        extensions.get().cloned()
+    /// The call of a request. Admission has seen to it that every call has one.
+    pub(crate) fn of<T>(request: &Request<T>) -> Result<Self, Status> {
+        request.extensions().get().cloned().ok_or_else(|| Status::internal("the call was not admitted"))
     }
 
     /// An asker that has not called over a connection, and holds nothing. Askers of one number share what one connection gets.

@@ -16,6 +16,7 @@ mod failed_flush;
 mod fuzz;
 mod live;
 mod person;
+mod previews;
 mod processes;
 mod readme;
 mod refused;

@@ -14,7 +14,7 @@ use crate::store::{FileUpdate, Twins};
 
 /// What a report changes of one cloud file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Fitted {
+pub(crate) struct Fitted {
     pub(super) update: FileUpdate,
     /// What happened to the file patch's file.
     pub(super) status: FileStatus,
@@ -24,7 +24,7 @@ pub(super) struct Fitted {
 ///
 /// # Errors
 /// Everything in it that cannot be about this batch.
-pub(super) fn fit(batch: &Batch, report: &Report) -> Result<Vec<Fitted>, Vec<Failure>> {
+pub(crate) fn fit(batch: &Batch, report: &Report) -> Result<Vec<Fitted>, Vec<Failure>> {
     if report.outcome != Outcome::Applied {
         return Ok(Vec::new());
     }

@@ -6,7 +6,7 @@ pub mod event;
 pub mod event_filter;
 pub mod feed;
 pub mod files;
-mod fit;
+pub(crate) mod fit;
 pub mod lease;
 pub mod local;
 mod path_style;

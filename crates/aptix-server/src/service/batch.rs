@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aptix_model::batch::Batch;
 use aptix_model::cursor::Cursor;
@@ -19,16 +19,17 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 
+use super::preview::preview;
 use super::status::status;
 use super::submitted::{Submitted, edit_bytes};
 use super::{page, part};
-use crate::caller::Peer;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::read::ReadError;
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::log_repeated;
 use crate::dispatcher::watch::BatchUpdate;
 use crate::store::{BatchSelector, Damaged, Listed};
+use crate::ticket::Asker;
 
 /// Room for what the server adds to a batch beside ids: its own id, state, revision, times.
 const MARGIN: usize = 4096;
@@ -46,7 +47,12 @@ const WARNINGS: usize = 100;
 pub type BatchServer = v1::batch_service_server::BatchServiceServer<BatchService>;
 
 /// Serves `BatchService`.
-pub struct BatchService(pub Arc<Dispatcher>);
+pub struct BatchService {
+    /// Who answers.
+    pub dispatcher: Arc<Dispatcher>,
+    /// How long an agent's preview is waited for.
+    pub patience: Duration,
+}
 
 #[tonic::async_trait]
 impl v1::batch_service_server::BatchService for BatchService {
@@ -55,7 +61,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         request: Request<v1::SubmitBatchRequest>,
     ) -> Result<Response<v1::SubmitBatchResponse>, Status> {
         let began = Instant::now();
-        let peer = Peer::of(&request)?.clone();
+        let asker = Asker::of(&request)?;
         let request = request.into_inner();
         let trace = Trace {
             origin: request.origin.clone().map(Into::into).unwrap_or_default(),
@@ -64,7 +70,7 @@ impl v1::batch_service_server::BatchService for BatchService {
             is_dry_run: request.validate_only,
             ..Trace::new(Via::Server)
         };
-        let answer = self.submit(&peer, request, &trace, began).instrument(trace.span()).await.map_err(|refusal| {
+        let answer = self.submit(&asker, request, &trace, began).instrument(trace.span()).await.map_err(|refusal| {
             trace.log(began.elapsed(), Event::Refused(None, refusal.failures()));
             status(refusal)
         })?;
@@ -76,7 +82,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let view = View::asked(request.view).map_err(status)?;
         let which = selector(request.batch).map_err(status)?;
-        let batch = self.0.batch(&workspace, which).await.map_err(status)?;
+        let batch = self.dispatcher.batch(&workspace, which).await.map_err(status)?;
         Ok(Response::new(v1::GetBatchResponse { batch: Some(fit::answer(view.message(batch))) }))
     }
 
@@ -87,7 +93,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         let request = request.into_inner();
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let id: Uuid = wire::id("id", &request.id).map(|aptix_model::id::ChangeId(id)| id).map_err(status)?;
-        let part = self.0.part(&workspace, id).await.map_err(status)?;
+        let part = self.dispatcher.part(&workspace, id).await.map_err(status)?;
         Ok(Response::new(fit::part(part::message(part))))
     }
 
@@ -100,7 +106,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         let wanted = page::size(request.page_size).map_err(status)?;
         let page = page::batch(&request.page_token).map_err(status)?;
         let view = View::asked(request.view).map_err(status)?;
-        let listed = self.0.list(&workspace, page, wanted + 1).await.map_err(status)?;
+        let listed = self.dispatcher.list(&workspace, page, wanted + 1).await.map_err(status)?;
         let mut answer = v1::ListBatchesResponse::default();
         let mut room = fit::ROOM;
         let mut last = None;
@@ -109,7 +115,7 @@ impl v1::batch_service_server::BatchService for BatchService {
             let bytes = entry.as_ref().map_or_else(Message::encoded_len, Message::encoded_len) + 8;
             let entries = answer.batches.len() + answer.damaged.len();
             if let Some(last) = last.filter(|_| entries == wanted || bytes > room) {
-                let cursor = self.0.cursor_at(&workspace, Some(last)).await.map_err(status)?;
+                let cursor = self.dispatcher.cursor_at(&workspace, Some(last)).await.map_err(status)?;
                 answer.next_page_token = page::after_batch(last, cursor);
                 break;
             }
@@ -135,7 +141,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         let after = request.after.map(Cursor::try_from).transpose().map_err(status)?;
         let view = View::asked(request.view).map_err(status)?;
         let encode = move |update| state_message(update, view);
-        let states = self.0.watch(workspace, batch, after, encode).await.map_err(status)?;
+        let states = self.dispatcher.watch(workspace, batch, after, encode).await.map_err(status)?;
         let answers = states.map(|message| message.map_err(status));
         Ok(Response::new(Box::pin(answers)))
     }
@@ -193,7 +199,7 @@ impl BatchService {
             Ok(entry) => entry,
             Err(Damaged { revision, why }) => return Ok((revision, Err(damage(revision, None, why)))),
         };
-        match self.0.batch(workspace, BatchSelector::Id(entry.batch)).await {
+        match self.dispatcher.batch(workspace, BatchSelector::Id(entry.batch)).await {
             Ok(batch) => Ok((entry.revision, Ok(fit::answer(view.message(batch))))),
             Err(ReadError::Store(error)) if error.will_pass() => Err(status(error)),
             Err(error) => Ok((entry.revision, Err(damage(entry.revision, Some(entry.batch), error.to_string())))),
@@ -203,40 +209,44 @@ impl BatchService {
     async fn cancel(&self, request: v1::CancelBatchRequest) -> Result<BatchRecord, Refusal> {
         let workspace = wire::id("workspaceId", &request.workspace_id)?;
         let batch = wire::id("batchId", &request.batch_id)?;
-        self.0.cancel(workspace, batch).await
+        self.dispatcher.cancel(workspace, batch).await
     }
 
     async fn submit(
         &self,
-        peer: &Peer,
+        asker: &Asker,
         request: v1::SubmitBatchRequest,
         trace: &Trace,
         began: Instant,
     ) -> Result<v1::SubmitBatchResponse, Refusal> {
         let (bytes, validate_only) = (request.encoded_len(), request.validate_only);
-        let mut submitted = Submitted::read(&self.0, request)?;
+        let mut submitted = Submitted::read(&self.dispatcher, request)?;
         trace.log(began.elapsed(), Event::Received(&submitted.submission.batch));
-        let checked = self.0.check(&submitted.submission).await.map_err(|refusal| submitted.in_terms(refusal));
+        let checked = self.dispatcher.check(&submitted.submission).await.map_err(|refusal| submitted.in_terms(refusal));
         let contents = submitted.detach_contents();
         let Submitted { submission, document, view } = submitted;
         let bytes = if document.is_some() { edit_bytes(&submission.batch) } else { bytes };
         let checked = check_size(bytes, &submission.batch).map_err(Refusal::from).and(checked);
+        let dialect = document.as_ref().map(|(dialect, _)| *dialect);
+        let mut previewed = None;
         let batch = if validate_only {
             checked?;
-            let record = self.0.rehearse(submission).await?;
+            let (workspace, batch) = (&submission.workspace, &submission.batch);
+            previewed = preview(&self.dispatcher, asker, workspace, (batch, dialect), self.patience).await?;
+            let record = self.dispatcher.rehearse(submission).await?;
             trace.log(began.elapsed(), Event::Checked(&record.batch));
             without_ids(record, view)
         } else {
             let stored = match checked {
                 Ok(()) => {
                     for (blob, bytes) in contents {
-                        self.0.keep_content(peer, &submission.workspace, blob, bytes).await?;
+                        self.dispatcher.keep_content(&asker.peer, &submission.workspace, blob, bytes).await?;
                     }
-                    self.0.keep(submission.into_record(), began).await?
+                    self.dispatcher.keep(submission.into_record(), began).await?
                 }
                 // It may be the retry of a batch that was stored under other limits: that is answered, not refused.
                 Err(refusal) => {
-                    let stored = self.0.stored_before(&submission).await?.ok_or(refusal)?;
+                    let stored = self.dispatcher.stored_before(&submission).await?.ok_or(refusal)?;
                     log_repeated(&stored, began);
                     stored
                 }
@@ -248,7 +258,7 @@ impl BatchService {
             batch: Some(batch),
             warnings: warnings.into_iter().take(WARNINGS).map(Into::into).collect(),
             dialect: dialect.to_owned(),
-            ..v1::SubmitBatchResponse::default()
+            preview: previewed,
         })
     }
 }

@@ -40,7 +40,7 @@ pub struct FileService {
 #[tonic::async_trait]
 impl v1::file_service_server::FileService for FileService {
     async fn read_file(&self, request: Request<v1::ReadFileRequest>) -> Result<Response<v1::ReadFileResponse>, Status> {
-        let asker = asker(&request)?;
+        let asker = Asker::of(&request)?;
         let v1::ReadFileRequest { workspace_id, file, range, source } = request.into_inner();
         let which = live::file_selector("file", file.clone());
         let part = which.and_then(|file| Ok(FilePart { file, portion: live::portion("range", range)? }));
@@ -58,7 +58,7 @@ impl v1::file_service_server::FileService for FileService {
         &self,
         request: Request<v1::ReadFilesRequest>,
     ) -> Result<Response<v1::ReadFilesResponse>, Status> {
-        let asker = asker(&request)?;
+        let asker = Asker::of(&request)?;
         let request = request.into_inner();
         let parts = Vec::<FilePart>::try_from(request.clone()).map_err(status)?;
         let files = self.files(&request.workspace_id, asker, request.source).map_err(status)?;
@@ -70,7 +70,7 @@ impl v1::file_service_server::FileService for FileService {
         &self,
         request: Request<v1::StatFilesRequest>,
     ) -> Result<Response<v1::StatFilesResponse>, Status> {
-        let asker = asker(&request)?;
+        let asker = Asker::of(&request)?;
         let request = request.into_inner();
         let which = Vec::<FileSelector>::try_from(request.clone()).map_err(status)?;
         let files = self.files(&request.workspace_id, asker, request.source).map_err(status)?;
@@ -82,7 +82,7 @@ impl v1::file_service_server::FileService for FileService {
         &self,
         request: Request<v1::ListFilesRequest>,
     ) -> Result<Response<v1::ListFilesResponse>, Status> {
-        let asker = asker(&request)?;
+        let asker = Asker::of(&request)?;
         let request = request.into_inner();
         let asked = ListFiles::try_from(request.clone()).map_err(status)?;
         let files = self.files(&request.workspace_id, asker, request.source).map_err(status)?;
@@ -93,7 +93,7 @@ impl v1::file_service_server::FileService for FileService {
         &self,
         request: Request<v1::SearchFilesRequest>,
     ) -> Result<Response<v1::SearchFilesResponse>, Status> {
-        let asker = asker(&request)?;
+        let asker = Asker::of(&request)?;
         let request = request.into_inner();
         let asked = SearchFiles::try_from(request.clone()).map_err(status)?;
         let files = self.files(&request.workspace_id, asker, v1::Source::Active.into()).map_err(status)?;
@@ -165,9 +165,4 @@ impl FileService {
         let source = live_files::source(source)?;
         Ok(LiveFiles { dispatcher: &self.dispatcher, asker, workspace, source, patience: self.patience })
     }
-}
-
-/// Admission has seen to it that every call has one.
-fn asker<T>(request: &Request<T>) -> Result<Asker, Status> {
-    Asker::of(request.extensions()).ok_or_else(|| Status::internal("the call was not admitted"))
 }

@@ -19,7 +19,7 @@ use tonic::{Code, Status};
 
 use crate::server::{Clients, SOON, Server, applied, assert_refused, create_text, fields, hello, refusal, submit};
 
-const FEATURES: [&str; 4] = ["read", "stat", "list", "search"];
+const FEATURES: [&str; 5] = ["read", "stat", "list", "search", "preview"];
 
 /// Makes an answer wrong.
 pub(crate) type Twist = Box<dyn Fn(&mut Answer) + Send>;
@@ -103,7 +103,16 @@ impl Disk {
                 };
                 Answer::SearchFiles(v1::SearchFilesResponse { matches: vec![found], has_more: false })
             }
-            Ask::Preview(_) => panic!("nothing is previewed here"),
+            Ask::Preview(edit) => {
+                let file = |file: v1::FilePatch| v1::FileReport {
+                    path: "a.txt".to_owned(),
+                    doc_path: format!("app/{}", file.key),
+                    status: v1::FileStatus::Created.into(),
+                    ..Default::default()
+                };
+                let files = edit.files.into_iter().map(file).collect();
+                Answer::Preview(v1::Report { outcome: v1::Outcome::Applied.into(), files, ..Default::default() })
+            }
         }
     }
 
@@ -248,7 +257,7 @@ async fn a_workspace_names_the_agent_that_serves_it() {
     let serving = disk.serve(&mut agent).await;
     let served = workspace(&mut client).await;
     let by = served.serving.unwrap();
-    assert_eq!((by.version.as_str(), by.approval_mode(), by.features.len()), ("1.2.3", v1::ApprovalMode::Auto, 4));
+    assert_eq!((by.version.as_str(), by.approval_mode(), by.features.len()), ("1.2.3", v1::ApprovalMode::Auto, 5));
     assert_eq!((served.roots, served.last_served_time), (vec!["app".to_owned()], None));
     serving.abort();
     wait_until_unserved(&mut client).await;
@@ -422,4 +431,26 @@ async fn a_live_read_costs_one_question_and_no_write() {
     assert!(mark() == before, "a read commits nothing");
     client.submit(submit("w", "r", vec![create_text("a", "")])).await.unwrap();
     assert!(mark() != before, "a write does");
+}
+
+/// A preview is held against the batch as a report is; content in blobs has none.
+#[tokio::test]
+async fn a_preview_is_a_report_of_that_batch() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let disk = Disk::default();
+    let agent = disk.serve(&mut client).await;
+    let file = || v1::FilePatch { key: "a.txt".to_owned(), ..create_text("a.txt", "") };
+    let request = |files| v1::SubmitBatchRequest { validate_only: true, ..submit("w", "r1", files) };
+    let misfit = client.submit(request(vec![file()])).await;
+    assert_refused(misfit, Code::Internal, "INTERNAL", "WRONG_ANSWER");
+    *disk.twist.lock().unwrap() = Some(Box::new(|answer| {
+        if let Answer::Preview(report) = answer {
+            report.files[0].sha256 = Some(crate::server::sha256(b""));
+            report.files[0].size_bytes = Some(0);
+        }
+    }));
+    let answer = client.batches.submit_batch(request(vec![file()])).await.unwrap().into_inner();
+    assert_eq!(answer.preview.unwrap().outcome(), v1::Outcome::Applied);
+    agent.abort();
 }

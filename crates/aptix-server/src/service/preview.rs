@@ -1,0 +1,60 @@
+//! What would become of a batch that is only validated: asked of the agent, while one that previews serves the workspace.
+
+use std::time::Duration;
+
+use aptix_model::batch::{Batch, Content};
+use aptix_model::documents::Dialect;
+use aptix_model::documents::terms::in_terms_of;
+use aptix_model::failure::Failure;
+use aptix_model::id::WorkspaceId;
+use aptix_model::presence::QuestionKind;
+use aptix_model::reason::Detail;
+use aptix_model::report::Report;
+use aptix_model::wire::question::Ask;
+use aptix_model::wire::{v1, v1::answer, v1::question};
+use tokio::time::Instant;
+
+use super::agent_answer::wrong;
+use super::report::bounded;
+use crate::dispatcher::Dispatcher;
+use crate::dispatcher::fit::fit;
+use crate::dispatcher::refusal::Refusal;
+use crate::ticket::Asker;
+
+/// The report that the batch would have; nothing where no agent previews it. Content in blobs is not previewed.
+pub(super) async fn preview(
+    dispatcher: &Dispatcher,
+    asker: &Asker,
+    workspace: &WorkspaceId,
+    (batch, dialect): (&Batch, Option<Dialect>),
+    patience: Duration,
+) -> Result<Option<v1::Report>, Refusal> {
+    let serving = dispatcher.serving(workspace);
+    let has_blobs = batch.files.iter().any(|file| matches!(file.edit.content(), Some(Content::Blob(_))));
+    if has_blobs || !serving.is_some_and(|serving| serving.presence.answers(QuestionKind::Preview)) {
+        return Ok(None);
+    }
+    let ask = Ask(question::Ask::Preview(batch.clone().into()));
+    let answer = match dispatcher.ask(workspace, asker, ask, Instant::now() + patience).await {
+        Err(Refusal::Denied(lost)) if matches!(lost.detail, Some(Detail::AgentLost | Detail::NoAgent)) => {
+            return Ok(None);
+        }
+        answer => answer?.0,
+    };
+    let answer::Answer::Preview(report) = answer else { return Err(wrong(workspace, "it is of another kind")) };
+    let mut report = checked(batch, report).map_err(|failures| {
+        let first = failures.first().map(ToString::to_string).unwrap_or_default();
+        wrong(workspace, &first)
+    })?;
+    if let Some(dialect) = dialect {
+        report.failures = in_terms_of(dialect, batch, report.failures);
+    }
+    Ok(Some(report.into()))
+}
+
+/// The report, if it is one of this batch.
+fn checked(batch: &Batch, report: v1::Report) -> Result<Report, Vec<Failure>> {
+    let report = Report::try_from(bounded(report)?)?;
+    fit(batch, &report)?;
+    Ok(report)
+}
