@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use crate::processes::{Machine, Server, node, python_with};
+use crate::processes::{Machine, Server, node, python_with, wait_until_served};
 
 /// How each example is called: with the server and the arguments; `None` where the language is missing.
 type Call = fn(&Server, &str, &[&str], &str) -> Option<Output>;
@@ -32,6 +32,7 @@ fn a_model_s_raw_answer_is_applied() {
         machine.put("greeting.txt", "one\ntwo\n");
         let server = machine.server();
         let _agent = machine.agent(&server);
+        wait_until_served(&server);
         let Some(output) = call(&server, "apply-answer", &[], ANSWER) else { continue };
         assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
         assert!(shown(&output).contains("-two\n+three"), "{}", shown(&output));
@@ -52,6 +53,7 @@ fn a_file_that_aptix_has_never_seen_is_read_and_edited() {
         machine.put("notes/today.txt", "one\ntwo\nthree\n");
         let server = machine.server();
         let _agent = machine.agent(&server);
+        wait_until_served(&server);
         let Some(output) = call(&server, "edit-live-file", &["notes/today.txt"], "") else { continue };
         assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
         assert_eq!(shown(&output).matches("APPLIED").count(), 2, "{}", shown(&output));

@@ -5,12 +5,12 @@ use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::submit_batch_request::Content;
 use tonic::transport::Endpoint;
 
-use crate::processes::{Machine, Server};
+use crate::processes::{Machine, Server, wait_until_served};
 
 const DIFF: &str = "--- a/greeting.txt\n+++ b/greeting.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n";
 const STALE: &str = "--- a/greeting.txt\n+++ b/greeting.txt\n@@ -1,2 +1,2 @@\n one\n-four\n+three\n";
 
-async fn validated(server: &Server, text: &'static str) -> v1::SubmitBatchResponse {
+fn validated(server: &Server, text: &'static str) -> v1::SubmitBatchResponse {
     let document = v1::Document { dialect: String::new(), text: text.into() };
     let request = v1::SubmitBatchRequest {
         workspace_id: "demo".to_owned(),
@@ -19,29 +19,31 @@ async fn validated(server: &Server, text: &'static str) -> v1::SubmitBatchRespon
         content: Some(Content::Document(document)),
         ..v1::SubmitBatchRequest::default()
     };
-    let mut batches = BatchServiceClient::new(Endpoint::try_from(server.url()).unwrap().connect().await.unwrap());
-    batches.submit_batch(request).await.unwrap().into_inner()
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
+    runtime.block_on(BatchServiceClient::new(channel).submit_batch(request)).unwrap().into_inner()
 }
 
 /// The preview says what an apply would; nothing is written or stored, and without an agent there is none.
-#[tokio::test]
-async fn what_would_become_of_a_document_is_asked_of_the_agent() {
+#[test]
+fn what_would_become_of_a_document_is_asked_of_the_agent() {
     let machine = Machine::new();
     machine.put("greeting.txt", "one\ntwo\n");
     let before = machine.files();
     let server = machine.server();
-    assert_eq!(validated(&server, DIFF).await.preview, None);
+    assert_eq!(validated(&server, DIFF).preview, None);
     let agent = machine.agent(&server);
+    wait_until_served(&server);
 
-    let preview = validated(&server, DIFF).await.preview.unwrap();
+    let preview = validated(&server, DIFF).preview.unwrap();
     assert_eq!(preview.outcome(), v1::Outcome::Applied, "{preview:?}");
     assert!(preview.diff.contains("-two\n+three\n"), "{}", preview.diff);
     assert_eq!(preview.files[0].path, "greeting.txt");
 
-    let refused = validated(&server, STALE).await.preview.unwrap();
+    let refused = validated(&server, STALE).preview.unwrap();
     assert_eq!(refused.outcome(), v1::Outcome::Failed, "{refused:?}");
     let failure = &refused.failures[0];
-    assert_eq!((failure.reason.as_str(), failure.path.as_str()), ("TEXT_NOT_FOUND", "greeting.txt"), "{failure:?}");
+    assert_eq!((failure.reason.as_str(), failure.path.as_str()), ("EXPECTED_MISMATCH", "greeting.txt"), "{failure:?}");
     assert!(!failure.field.contains("changes["), "a diff has no list of changes: {failure:?}");
     assert!(!failure.nearest.is_empty() && failure.current_sha256.is_some(), "{failure:?}");
 

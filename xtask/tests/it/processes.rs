@@ -8,8 +8,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use aptix_model::wire::v1;
+use aptix_model::wire::v1::workspace_service_client::WorkspaceServiceClient;
 use serde_json::Value;
 use tempfile::TempDir;
+use tonic::transport::Endpoint;
 
 use crate::skip::skip;
 
@@ -254,6 +256,18 @@ pub(crate) fn create_request(request: &str, text: &str) -> v1::SubmitBatchReques
 pub(crate) fn get_request(batch: &v1::Batch) -> v1::GetBatchRequest {
     let batch = Some(v1::get_batch_request::Batch::BatchId(batch.batch_id.clone()));
     v1::GetBatchRequest { workspace_id: "w".to_owned(), batch, view: v1::BatchView::Full.into() }
+}
+
+/// Waits until an agent serves the workspace `demo`.
+pub(crate) fn wait_until_served(server: &Server) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
+    let mut workspaces = WorkspaceServiceClient::new(channel);
+    eventually("an agent serves the workspace", || {
+        let asked = v1::GetWorkspaceRequest { workspace_id: "demo".to_owned() };
+        let answer = runtime.block_on(workspaces.get_workspace(asked));
+        answer.is_ok_and(|answer| answer.into_inner().workspace.is_some_and(|found| found.serving.is_some()))
+    });
 }
 
 /// Runs Python code or a script with the example client's environment.

@@ -3892,7 +3892,8 @@ pub struct SubmitBatchResponse {
     /// The batch, with the ids that the server gave it; those of its changes with BATCH_VIEW_FULL.
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
-    /// What would become of the batch, as a report; only with validate_only, and only if an agent answered.
+    /// What would become of the batch, as a report; only with validate_only, and only if an agent answered. Content in blobs is not
+    /// previewed.
     #[prost(message, optional, tag = "2")]
     pub preview: ::core::option::Option<Report>,
     /// What the author should know of the document, such as a block that was taken for an example. At most 100.
