@@ -28,7 +28,7 @@ impl Volume {
     /// Returns why this machine does not permit it.
     pub(crate) fn make() -> Result<Self> {
         let volume = Self { directory: tempfile::tempdir()? };
-        std::fs::File::create_new(volume.image())?.set_len(192 << 20)?;
+        std::fs::File::create_new(volume.image())?.set_len(512 << 20)?;
         std::fs::create_dir(volume.path())?;
         run(Command::new("mkfs.ext4").arg("-q").arg(volume.image()))?;
         volume.mount().context("file systems cannot be mounted here; this takes root and loop devices")?;
