@@ -89,7 +89,7 @@ async fn is_kept_once_with_its_files(store: Arc<dyn Store>) {
     assert_eq!(event.actor.unwrap().name, "laptop");
 
     assert_eq!(paths(&mut client).await, ["a.txt"], "a file without content is no cloud file");
-    assert_eq!(client.read("w", File::DocPath("a.txt".to_owned())).await.unwrap().content(), b"new");
+    assert_eq!(client.read("w", File::DocPath("app/a.txt".to_owned())).await.unwrap().content(), b"new");
     let whole = client.get("w", FIRST).await.unwrap();
     let edit = whole.edit.unwrap();
     assert_eq!((edit.label.as_str(), edit.files[0].label.as_str()), ("by hand", "label of a.txt"));
