@@ -6,6 +6,7 @@ mod agent;
 mod bad_clients;
 mod clients;
 mod clock;
+mod cloud_copy;
 mod concurrency;
 mod crash;
 mod dialects;

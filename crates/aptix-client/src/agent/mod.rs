@@ -4,6 +4,7 @@
 
 mod approval;
 mod attempt;
+mod cloud_copy;
 mod delivery;
 mod error;
 mod executor;

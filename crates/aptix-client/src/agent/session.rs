@@ -15,7 +15,7 @@ use super::inbox::{self, Arrival, Inbox};
 use super::questions::Desk;
 use super::queue::Queue;
 use super::service::{Agent, Progress, Session};
-use super::{delivery, executor};
+use super::{cloud_copy, delivery, executor};
 use crate::connection::{CallError, Connection, Feed, Position};
 
 /// How often reports that could not be delivered are tried again, and the position in the events is kept.
@@ -45,6 +45,12 @@ pub(super) async fn run(agent: &Arc<Agent>, progress: &mut Progress) -> Result<O
     let desk = Desk::new(Arc::clone(agent), feed.answers(), alive.clone());
     let inbox = Inbox { feed, connection: connection.clone(), desk, alive: alive.clone() };
     let session = Arc::new(Session { agent: Arc::clone(agent), connection, lease, history, alive });
+    let delivered = CancellationToken::new();
+    let correct = async {
+        // A report that waits may name contents that are older than what is on disk.
+        delivered.cancelled().await;
+        cloud_copy::correct(&session).await
+    };
     let grace = async {
         agent.stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
@@ -53,7 +59,8 @@ pub(super) async fn run(agent: &Arc<Agent>, progress: &mut Progress) -> Result<O
     let mut reader = JoinSet::new();
     reader.spawn(inbox.read_ahead(sender));
     tokio::select! {
-        outcome = work(&session, &mut arrivals, &mut progress.position) => outcome?,
+        outcome = work(&session, &mut arrivals, &mut progress.position, &delivered) => outcome?,
+        Err(error) = correct => return Err(error),
         () = grace => tracing::warn!("stopping before everything is reported; it is reported at the next start"),
     }
     if agent.stop.is_cancelled() {
@@ -76,15 +83,17 @@ async fn open(agent: &Agent, progress: &Progress) -> Result<(Connection, Feed), 
     Ok((connection, feed))
 }
 
-/// Delivers the reports that wait, then handles event after event until the agent stops or the connection is dead; then
+/// Delivers the reports that wait, and says so by `delivered`; then handles event after event until the agent stops or the connection is dead; then
 /// finishes the batches that run.
 async fn work(
     session: &Arc<Session>,
     arrivals: &mut mpsc::Receiver<Arrival>,
     position: &mut Position,
+    delivered: &CancellationToken,
 ) -> Result<(), AgentError> {
     let agent = &session.agent;
     delivery::deliver_all(session).await?;
+    delivered.cancel();
     let mut redelivery = tokio::time::interval(REDELIVERY);
     redelivery.reset();
     let root = match agent.local.roots() {

@@ -5,6 +5,7 @@
 pub(crate) mod backoff;
 mod batches;
 mod call_error;
+pub mod cloud;
 mod feed;
 mod files;
 mod link;

@@ -65,6 +65,23 @@ pub fn stat(
     answers.map(|answer| Ok(answer?.map(|file| file.info))).collect()
 }
 
+/// All bytes of a file.
+///
+/// # Errors
+/// Why it is not shown, or the caller does not wait any more.
+pub fn content(
+    workspace: &Workspace,
+    policy: &Policy,
+    file: &FileSelector,
+    is_over: IsOver<'_>,
+) -> Result<Vec<u8>, Failure> {
+    let mut reader = Reader::new(workspace, policy, is_over);
+    reader.whole(file).map_err(|not_read| match not_read {
+        NotRead::Refused(failure) => *failure,
+        NotRead::Over => over(),
+    })
+}
+
 /// Why a file is not read.
 enum NotRead {
     /// The caller does not wait any more: nothing is answered.
@@ -177,6 +194,20 @@ impl<'w> Reader<'w> {
         }
         let message = format!("another process wrote the file each of the {TRIES} times that it was read");
         Err(Failure::new(Reason::FileChanged, message).hint("read it again once it is no longer being written").into())
+    }
+
+    fn whole(&mut self, file: &FileSelector) -> Result<Vec<u8>, NotRead> {
+        let target = match file {
+            FileSelector::DocPath(key) => ValidTarget::DocPath(key.clone()),
+            FileSelector::Path(path) => ValidTarget::Path(path.clone()),
+        };
+        if (self.is_over)() {
+            return Err(NotRead::Over);
+        }
+        let place = resolve_to_read(self.workspace, &mut self.listings, &target).map_err(|error| refused(&error))?;
+        let limit = self.policy.limits.file_bytes;
+        let bytes = self.open(&place)?.bytes(limit).map_err(ReadError::System)?;
+        bytes.ok_or_else(|| too_large(limit).into())
     }
 
     /// Opens the file at a place if the caller is shown it. What only its path decides is the same whether it exists or not.

@@ -50,6 +50,16 @@ pub enum Excerpts {
     AfterApproval,
 }
 
+/// Whether a server is told of changes that no batch of its own made.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReportLocal {
+    /// It is, so that its copies of files are what is on disk.
+    On,
+    /// It is not.
+    Off,
+}
+
 /// Whether a server is shown files with more than one name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]

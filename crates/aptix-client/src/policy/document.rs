@@ -8,7 +8,7 @@ use aptix_engine::planning::settings::Suspicion;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::choices::{Deletions, Excerpts, HardLinks, Links, Several, WriteMode};
+use super::choices::{Deletions, Excerpts, HardLinks, Links, ReportLocal, Several, WriteMode};
 use super::paths::{Lists, Patterns, Reads, Room};
 
 /// What one policy file says.
@@ -71,6 +71,7 @@ pub(crate) struct Document {
     reads: Option<Spanned<toml::Value>>,
     pub(crate) excerpts: Option<Excerpts>,
     pub(crate) hard_links: Option<HardLinks>,
+    pub(crate) report_local: Option<ReportLocal>,
     secrets: Option<Spanned<DocumentSecrets>>,
     #[serde(default)]
     pub(crate) limits: DocumentLimits,
@@ -318,6 +319,7 @@ mod tests {
             },
             excerpts: Some(Excerpts::Readable),
             hard_links: Some(HardLinks::Withhold),
+            report_local: Some(ReportLocal::On),
             ..stated.document.clone()
         };
         assert_eq!(stated.document, document);

@@ -29,7 +29,7 @@ use aptix_model::reason::{Detail, Reason};
 use crate::workspace::keep::history::prune::Retention;
 
 use self::caller::Caller;
-use self::choices::{Deletions, Excerpts, HardLinks, Links, Several, WriteMode};
+use self::choices::{Deletions, Excerpts, HardLinks, Links, ReportLocal, Several, WriteMode};
 use self::document::{Author, Stated};
 use self::paths::{Listed, Named, Patterns, Rules};
 
@@ -66,6 +66,8 @@ pub struct Policy {
     pub excerpts: Excerpts,
     /// Whether a server is shown files with more than one name.
     pub hard_links: HardLinks,
+    /// Whether a server is told of changes that no batch of its own made.
+    pub report_local: ReportLocal,
     /// How many batches of a server are refused in a minute before the next one waits.
     pub refused_per_minute: NonZeroU32,
     /// Files that hold no secrets, whatever their names.
@@ -108,6 +110,7 @@ impl Policy {
             approval: Duration::from_secs(3600),
             excerpts: Excerpts::Readable,
             hard_links: HardLinks::Withhold,
+            report_local: ReportLocal::On,
             refused_per_minute: REFUSED_PER_MINUTE,
             no_secrets: Patterns::default(),
             restricted_by: None,
@@ -143,6 +146,7 @@ impl Policy {
         merge(author, &mut self.approval, document.approval_seconds.map(Duration::from_secs), Ord::min);
         merge(author, &mut self.excerpts, document.excerpts, Ord::max);
         merge(author, &mut self.hard_links, document.hard_links, Ord::max);
+        merge(author, &mut self.report_local, document.report_local, Ord::max);
         merge(author, &mut self.refused_per_minute, document.limits.refused_per_minute, Ord::min);
         merge(author, &mut self.limits.files, document.limits.files, Ord::min);
         merge(author, &mut self.limits.file_bytes, document.limits.file_bytes, Ord::min);

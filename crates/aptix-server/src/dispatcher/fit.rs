@@ -206,7 +206,7 @@ fn outcomes(edit: &FileEdit) -> &'static [FileStatus] {
             Presence::Either => WRITTEN,
         },
         FileEdit::DeleteFile => &[Deleted],
-        FileEdit::LocalChange => &[Created, Modified, Deleted],
+        FileEdit::LocalChange => &[Created, Modified, Deleted, Unchanged],
         FileEdit::SearchPatch(patch) => {
             let looks = |operation: &SearchOperation| matches!(operation, SearchOperation::Replace { .. });
             if patch.changes.iter().any(|change| looks(&change.operation)) { EDITED } else { WRITTEN }
