@@ -2,7 +2,7 @@
 //!
 //! An entry is a draft until its batch is carried out. Entries are in the order of their names, whatever the clock shows, are
 //! kept for some time and up to some size, and the oldest are removed first. A power cut may cost the newest ones, and never
-//! a file. An index of them is derived from them ([`index`]).
+//! a file. An index of them is derived from them (`index.rs`).
 
 pub(crate) mod draft;
 pub mod entries;
