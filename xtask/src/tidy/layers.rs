@@ -69,7 +69,8 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         "
         repository: repo register
         steps
-        node | python
+        python
+        node
         codegen | demo | harness | tidy
         test
         ci
