@@ -42,21 +42,14 @@ pub fn list(
     // A root whose files all came before is passed over.
     let first = scopes.iter().position(|scope| behind(scope) != Some(None)).unwrap_or(scopes.len());
     let size = if call.page_size == 0 { USUAL_FILES } else { call.page_size.min(MOST_FILES) };
-    let mut lister = Lister {
-        disclosure,
-        is_over,
-        scope: None,
-        page: FilePage::default(),
-        size,
-        room: TEXT_BYTES,
-        is_given_up: false,
-    };
+    let mut lister =
+        Lister { disclosure, is_over, scope: None, page: FilePage::default(), size, room: TEXT_BYTES, failure: None };
     for scope in scopes.iter().skip(first) {
         lister.scope = Some(*scope);
         let way = Way { root: scope.root, path: scope.path, after: behind(scope).flatten() };
         walk(way, &mut lister).map_err(|error| scope::failure(&error))?;
-        if lister.is_given_up {
-            return Err(over());
+        if let Some(failure) = lister.failure {
+            return Err(failure);
         }
         if !lister.page.next_page_token.is_empty() {
             break;
@@ -91,8 +84,8 @@ struct Lister<'a> {
     size: usize,
     /// How many more bytes of paths fit.
     room: usize,
-    /// Whether the caller does not wait any more.
-    is_given_up: bool,
+    /// Why it was given up.
+    failure: Option<Failure>,
 }
 
 impl Visit for Lister<'_> {
@@ -102,11 +95,15 @@ impl Visit for Lister<'_> {
     }
 
     fn see(&mut self, met: &Met<'_>) -> ControlFlow<()> {
-        self.is_given_up = (self.is_over)();
-        if self.is_given_up {
+        let Met::File(file) = met else {
+            self.failure = (self.is_over)().then(over);
+            return if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        };
+        let is_file = self.scope.is_some_and(|scope| scope.is_file(file));
+        self.failure = if is_file { Some(scope::no_directory(&file.path)) } else { (self.is_over)().then(over) };
+        if self.failure.is_some() {
             return ControlFlow::Break(());
         }
-        let Met::File(file) = met else { return ControlFlow::Continue(()) };
         let Some(info) = self.info(file) else { return ControlFlow::Continue(()) };
         let text = info.path.len() + info.doc_path.len();
         match (self.page.files.last(), self.room.checked_sub(text)) {

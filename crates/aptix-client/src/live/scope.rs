@@ -7,7 +7,7 @@ use aptix_model::reason::{Detail, Reason};
 
 use crate::apply::path_style::PathStyle;
 use crate::policy::disclosure::Disclosure;
-use crate::workspace::read::walk::{Closed, Kind, WalkError};
+use crate::workspace::read::walk::{Closed, File, Kind, WalkError};
 use crate::workspace::roots::root::Root;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -29,6 +29,11 @@ impl Scope<'_> {
         (self.style.name(path, &doc_path).into_owned(), doc_path)
     }
 
+    /// Whether the path is that of a file, and nothing is below it.
+    pub(super) fn is_file(&self, file: &File<'_>) -> bool {
+        self.path == Some(&file.path)
+    }
+
     /// The path in this root of a path in the workspace, if it is one.
     pub(super) fn within<'p>(&self, path: &'p str) -> Option<&'p str> {
         match self.style {
@@ -38,6 +43,11 @@ impl Scope<'_> {
             }
         }
     }
+}
+
+/// The failure of a list or a search below a path at which there is no directory.
+pub(super) fn no_directory(at: &str) -> Failure {
+    failure(&WalkError::Missing { at: at.to_owned() })
 }
 
 /// The scopes that a directory stands for, by the names of the roots; everything if there is none.
@@ -94,8 +104,9 @@ pub(super) fn scopes<'a>(
 pub(super) fn failure(error: &WalkError) -> Failure {
     let failure = error.failure().field("directory");
     match error {
-        WalkError::Missing { .. } => Failure {
+        WalkError::Missing { at } => Failure {
             reason: Reason::NotFound,
+            message: format!("there is no directory {at:?}"),
             hint: Some("name a directory above it, or leave directory out".to_owned()),
             ..failure
         },

@@ -83,6 +83,10 @@ impl Visit for Hunt<'_, '_> {
         if (self.is_over)() {
             self.failure = Some(over());
         } else if let Met::File(file) = met
+            && self.scope.is_file(file)
+        {
+            self.failure = Some(scope::no_directory(&file.path));
+        } else if let Met::File(file) = met
             && self.globs.select(&file.path)
         {
             self.failure = self.look_into(file).err();

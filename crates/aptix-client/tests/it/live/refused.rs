@@ -96,6 +96,12 @@ fn a_withheld_file_that_is_not_there_gets_the_same_answer() {
         ("POLICY_DENIED.DENIED", "POLICY_DENIED.PROTECTED")
     );
     assert_eq!(listed("nowhere"), "NOT_FOUND");
+    scene.put("open.txt", TEXT);
+    assert_eq!(listed("open.txt"), "NOT_FOUND");
+    let directory = Some(super::WorkspacePath::new("open.txt").unwrap());
+    let call = SearchFiles { pattern: "zebra".to_owned(), directory, ..SearchFiles::default() };
+    let found = search::search(&scene.workspace, &scene.policy(), &call, &|| false);
+    assert_eq!(words(&found.unwrap_err()), "NOT_FOUND");
 }
 
 /// What the person's policy says about reading, and rules that cannot be read.
