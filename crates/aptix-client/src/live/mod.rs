@@ -10,6 +10,7 @@ pub mod read;
 mod scope;
 pub mod search;
 pub(crate) mod searchable;
+mod unresolved;
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;

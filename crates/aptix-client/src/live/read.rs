@@ -13,15 +13,14 @@ use aptix_model::reason::{Detail, Reason};
 
 use super::IsOver;
 use super::over;
+use super::unresolved::{self, unresolved};
 use crate::apply::path_style::PathStyle;
 use crate::policy::Policy;
 use crate::policy::disclosure::{Disclosure, Inside};
-use crate::policy::egress;
 use crate::workspace::read::listing::Listings;
 use crate::workspace::read::open_file::OpenFile;
 use crate::workspace::read::place::Place;
 use crate::workspace::read::resolve::resolve_to_read;
-use crate::workspace::read::resolve_error::ResolveError;
 use crate::workspace::read::snapshot::ReadError;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -99,7 +98,7 @@ impl From<Failure> for NotRead {
 impl From<ReadError> for NotRead {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::Resolve(error) => refused(&error).into(),
+            ReadError::Resolve(error) => unresolved::refused(&error).into(),
             error => error.failure().into(),
         }
     }
@@ -162,16 +161,11 @@ impl<'w> Reader<'w> {
     }
 
     fn read(&mut self, file: &FileSelector, portion: Option<Portion>) -> Result<FileContent, NotRead> {
-        let target = match file {
-            FileSelector::DocPath(key) => ValidTarget::DocPath(key.clone()),
-            FileSelector::Path(path) => ValidTarget::Path(path.clone()),
-        };
         for _ in 0..TRIES {
             if (self.is_over)() {
                 return Err(NotRead::Over);
             }
-            let place =
-                resolve_to_read(self.workspace, &mut self.listings, &target).map_err(|error| refused(&error))?;
+            let place = self.place(file)?;
             let file = self.open(&place)?;
             let (text, taken, size_bytes) = self.pass(&file, portion)?;
             if !file.is_unchanged().map_err(ReadError::System)? {
@@ -197,34 +191,36 @@ impl<'w> Reader<'w> {
     }
 
     fn whole(&mut self, file: &FileSelector) -> Result<Vec<u8>, NotRead> {
-        let target = match file {
-            FileSelector::DocPath(key) => ValidTarget::DocPath(key.clone()),
-            FileSelector::Path(path) => ValidTarget::Path(path.clone()),
-        };
         if (self.is_over)() {
             return Err(NotRead::Over);
         }
-        let place = resolve_to_read(self.workspace, &mut self.listings, &target).map_err(|error| refused(&error))?;
+        let place = self.place(file)?;
         let limit = self.policy.limits.file_bytes;
         let bytes = self.open(&place)?.bytes(limit).map_err(ReadError::System)?;
         bytes.ok_or_else(|| too_large(limit).into())
     }
 
+    fn place(&mut self, file: &FileSelector) -> Result<Place, NotRead> {
+        let target = match file {
+            FileSelector::DocPath(key) => ValidTarget::DocPath(key.clone()),
+            FileSelector::Path(path) => ValidTarget::Path(path.clone()),
+        };
+        let place = resolve_to_read(self.workspace, &mut self.listings, &target);
+        place.map_err(|error| unresolved(self.workspace, &mut self.disclosure, &target, error).into())
+    }
+
     /// Opens the file at a place if the caller is shown it. What only its path decides is the same whether it exists or not.
     fn open(&mut self, place: &Place) -> Result<OpenFile, NotRead> {
-        let not_read = |why| egress::not_read(why, self.policy.caller);
         if let Some(why) = self.disclosure.withheld(place, Inside::default()) {
-            return Err(not_read(why).into());
+            return Err(self.disclosure.not_read(why).into());
         }
         let Some(file) = OpenFile::at(self.workspace, &mut self.listings, place)? else {
-            return Err(Failure::new(Reason::NotFound, "there is no such file")
-                .hint("list the files to find its path; paths begin at the root, and case counts")
-                .into());
+            return Err(unresolved::absent().into());
         };
         let head = file.head(KEY_HEAD_BYTES).map_err(ReadError::System)?;
         let inside = Inside { names: file.names(), head: &head };
         if let Some(why) = self.disclosure.withheld(place, inside) {
-            return Err(not_read(why).into());
+            return Err(self.disclosure.not_read(why).into());
         }
         let limit = self.policy.limits.file_bytes;
         if file.size() > limit { Err(too_large(limit).into()) } else { Ok(file) }
@@ -259,19 +255,6 @@ impl<'w> Reader<'w> {
             return Err(too_large(limit).into());
         }
         Ok((facts.end(), taking.end(), bytes))
-    }
-}
-
-/// The failure of a path that leads to nothing that may be read.
-fn refused(error: &ResolveError) -> Failure {
-    match error {
-        ResolveError::Closed { protection, .. } => Failure::new(
-            Reason::PolicyDenied,
-            "the file belongs to version control or to Aptix itself and is not shown",
-        )
-        .detail(protection.detail())
-        .hint("read another file; no answer opens this one"),
-        error => error.failure(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What of a workspace's files may leave the machine for a caller, file after file: the egress rule with the ignore rules
 //! that it depends on, each read once.
 
+use aptix_model::failure::Failure;
 use aptix_model::report::Withheld;
 
 use super::Policy;
@@ -49,6 +50,11 @@ impl<'w> Disclosure<'w> {
         egress::withheld(self.policy, sight)
     }
 
+    /// The answer to its caller who asks to read a withheld file.
+    pub(crate) fn not_read(&self, why: Withheld) -> Failure {
+        egress::not_read(why, self.policy.caller)
+    }
+
     /// As [`Self::withheld`], for a file at a real path of a root that was met on a walk.
     pub(crate) fn withheld_at(&mut self, root: usize, path: &str, inside: Inside<'_>) -> Option<Withheld> {
         let sight = Sight {
@@ -69,7 +75,8 @@ impl<'w> Disclosure<'w> {
         }
     }
 
-    fn withheld_by_path(&mut self, root: usize, path: &str, kind: Kind) -> Option<Withheld> {
+    /// Why nothing of a file at a path is disclosed, or of what is in a directory there, as far as the path shows.
+    pub(crate) fn withheld_by_path(&mut self, root: usize, path: &str, kind: Kind) -> Option<Withheld> {
         if kind == Kind::File {
             return self.withheld_at(root, path, Inside::default());
         }

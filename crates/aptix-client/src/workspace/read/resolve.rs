@@ -205,7 +205,7 @@ impl Walk<'_> {
     fn fold_match(&mut self, dir: &OwnedFd, name: String) -> Result<String, ResolveError> {
         let mut twins = self.twins(dir, &name)?;
         if twins.len() > 1 {
-            return Err(ResolveError::Twins { wanted: name, twins });
+            return Err(ResolveError::Twins { dir: self.dir(), wanted: name, twins });
         }
         Ok(twins.pop().unwrap_or(name))
     }
@@ -216,7 +216,10 @@ impl Walk<'_> {
         // A file of this very name was made just now: the commit finds that the name is taken.
         // A file that the batch renames gives its name up.
         twins.retain(|twin| twin != name && !self.listings.is_left(self.index, join(&self.dir(), twin)));
-        if twins.is_empty() { Ok(()) } else { Err(ResolveError::Twins { wanted: name.to_owned(), twins }) }
+        if twins.is_empty() {
+            return Ok(());
+        }
+        Err(ResolveError::Twins { dir: self.dir(), wanted: name.to_owned(), twins })
     }
 
     fn read_link(&self, dir: &OwnedFd, name: &str, at: &str) -> Result<String, ResolveError> {

@@ -48,6 +48,8 @@ pub enum ResolveError {
     /// Names that differ only in case or in Unicode normal form.
     #[error("{wanted:?} could be any of {}", twins.join(", "))]
     Twins {
+        /// The real path of the directory that they are in.
+        dir: String,
         /// The component.
         wanted: String,
         /// What is on disk.
@@ -110,7 +112,7 @@ impl ResolveError {
             Self::NotDirectory(_) => invalid(Detail::NotDirectory, "choose a path whose parents are directories"),
             Self::NotRegular(_) => invalid(Detail::NotRegular, "choose the path of a regular file"),
             Self::CrossDevice(_) => invalid(Detail::CrossDevice, "open what is mounted there as a root of its own"),
-            Self::Twins { wanted, twins } => Failure::new(Reason::AmbiguousPath, self.to_string())
+            Self::Twins { wanted, twins, .. } => Failure::new(Reason::AmbiguousPath, self.to_string())
                 .detail(twin_detail(wanted, twins))
                 .hint("use the spelling that is on disk, or have one of the files renamed"),
             Self::Closed { protection, .. } => Failure::new(Reason::PolicyDenied, self.to_string())

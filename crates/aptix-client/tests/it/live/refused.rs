@@ -104,6 +104,40 @@ fn a_withheld_file_that_is_not_there_gets_the_same_answer() {
     assert_eq!(words(&found.unwrap_err()), "NOT_FOUND");
 }
 
+/// Whatever there is where nothing is shown, and however its name is written: a caller hears what it would hear of nothing.
+#[test]
+fn nothing_is_told_of_what_is_in_a_withheld_place() {
+    let scene = Scene::set();
+    lay_out(&scene);
+    scene.put("build/Secret.txt", TEXT);
+    scene.put("src/.gitignore", "Mine.txt\n");
+    scene.put("src/Mine.txt", TEXT);
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, scene.at("build/fifo"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    symlink("/etc", scene.at("build/etc")).unwrap();
+    symlink("nowhere", scene.at("build/dangling")).unwrap();
+    symlink("../build", scene.at("src/way")).unwrap();
+    for (path, absent) in [
+        ("build/deep", "build/none"),
+        ("build/fifo", "build/none"),
+        ("build/etc", "build/none"),
+        ("build/etc/passwd", "build/none"),
+        ("build/dangling", "build/none"),
+        ("build/Secret.txt/x", "build/none/x"),
+        ("build/SECRET.txt", "build/none"),
+        ("vault/X.txt", "vault/none"),
+        ("src/way/SECRET.txt", "src/way/none"),
+        ("key:ws/build/deep", "key:ws/build/none"),
+        (".git", ".git/none"),
+        ("BUILD/x", "NONE/x"),
+        ("src/mine.txt", "src/none.txt"),
+        ("Ignored.txt", "None.txt"),
+    ] {
+        let (failure, expected) = (scene.read_one(path).unwrap_err(), scene.read_one(absent).unwrap_err());
+        assert_eq!((words(&failure), failure.message), (words(&expected), expected.message), "{path}");
+    }
+}
+
 /// What the person's policy says about reading, and rules that cannot be read.
 #[test]
 fn the_policy_decides_what_is_read() {
