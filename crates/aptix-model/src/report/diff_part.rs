@@ -27,7 +27,7 @@ pub fn of_file(report: &Report, file: usize) -> &str {
 #[must_use]
 pub fn of_change(part: &str, change: &ChangeReport) -> String {
     let (head, hunks) = hunks(part);
-    let wanted = change.start_line as usize..change.end_line as usize + 1;
+    let wanted = change.start_line as usize..(change.end_line as usize).saturating_add(1);
     let runs = || hunks.iter().flat_map(|hunk| &hunk.runs);
     let shares_a_line = runs().any(|run| run.shares_a_line(&wanted));
     let is_of_it = |run: &Run| if shares_a_line { run.shares_a_line(&wanted) } else { run.touches(&wanted) };
@@ -97,7 +97,8 @@ fn starts(line: &str) -> Option<(usize, usize)> {
     let side = |text: &str| {
         let (start, count) = text.split_once(',').unwrap_or((text, "1"));
         let start: usize = start.parse().ok()?;
-        Some(if count == "0" { start + 1 } else { start })
+        // Numbers are what an agent says, however large.
+        Some(if count == "0" { start.saturating_add(1) } else { start })
     };
     Some((side(old)?, side(new)?))
 }
@@ -108,9 +109,9 @@ fn runs(hunk: &Hunk<'_>) -> Vec<Run> {
     for lines in hunk.lines.chunk_by(|one, other| is_kept(one) == is_kept(other)) {
         let left = lines.iter().filter(|line| !line.starts_with('-')).count();
         if lines.first().is_some_and(|line| !is_kept(line)) {
-            runs.push(Run { lines: at..at + lines.len(), new: new..new + left });
+            runs.push(Run { lines: at..at + lines.len(), new: new..new.saturating_add(left) });
         }
-        (at, new) = (at + lines.len(), new + left);
+        (at, new) = (at + lines.len(), new.saturating_add(left));
     }
     runs
 }
@@ -145,7 +146,9 @@ impl Hunk<'_> {
         let (above, shown) = (self.lines.get(..lines.start), self.lines.get(lines));
         let (above, shown) = (above.unwrap_or_default(), shown.unwrap_or_default());
         let (old, new) = (side('+', shown), side('-', shown));
-        let number = |start: usize, above: usize, count: usize| (start + above).saturating_sub(usize::from(count == 0));
+        let number = |start: usize, above: usize, count: usize| {
+            start.saturating_add(above).saturating_sub(usize::from(count == 0))
+        };
         let (from, to) = (number(self.start.0, side('+', above), old), number(self.start.1, side('-', above), new));
         alloc::format!("@@ -{from},{old} +{to},{new} @@\n{}", shown.concat())
     }

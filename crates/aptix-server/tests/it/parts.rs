@@ -2,7 +2,7 @@
 
 use aptix_model::wire::v1;
 
-use crate::server::{Clients, Server, applied, failed, line_patch, submit};
+use crate::server::{Clients, Server, applied, failed, line_patch, submit, two_changes};
 
 const HEAD: &str = "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n";
 const FIRST: &str = "@@ -1,2 +1,3 @@\n+new\n 1\n 2\n";
@@ -88,5 +88,28 @@ async fn a_part_has_its_own_lines_of_the_diff() {
     assert_eq!(found[1].diff, [HEAD, SECOND].concat());
     for (index, part) in found.iter().enumerate() {
         assert_eq!(part.file_report.as_ref().unwrap().changes, [changes[index].clone()]);
+    }
+}
+
+/// A diff is what an agent says: numbers that no file has are answered like others.
+#[tokio::test]
+async fn a_diff_of_impossible_numbers_is_cut_all_the_same() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.upload("w", b"a").await.unwrap();
+    let most = usize::MAX;
+    for (request, header) in [
+        ("r1", format!("@@ -{most},0 +{most},0 @@")),
+        ("r2", format!("@@ -1 +{most} @@")),
+        ("r3", format!("@@ -{most} +1 @@")),
+    ] {
+        let batch = client.submit(submit("w", request, vec![line_patch("app/a.txt")])).await.unwrap();
+        let mut report = applied(&[("app", "a.txt", b"a")]);
+        report.files[0].changes = two_changes();
+        report.files[0].changes[0].end_line = u32::MAX;
+        report.diff = format!("diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n{header}\n-1\n+2\n 3\n-4\n");
+        client.report("w", &batch.batch_id, epoch, report).await.unwrap();
+        parts(&mut client, &batch.edit.unwrap().files[0]).await;
     }
 }
