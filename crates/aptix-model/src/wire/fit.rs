@@ -1,6 +1,8 @@
 //! Cuts a report, or an answer that holds one, down to what one message may hold: each kind of message leaves out one part
 //! after the other, in its own order, until it fits.
 
+use alloc::vec::Vec;
+
 use prost::Message;
 
 use super::v1;
@@ -37,6 +39,14 @@ enum Step {
     Content,
     Texts,
     Edit,
+}
+
+/// A part that the answer to a submit can do without.
+#[derive(Clone, Copy)]
+enum Submitted {
+    Preview(Part),
+    Batch(Step),
+    Warnings,
 }
 
 /// What a report to the server can do without. Its files stay: the server stores what became of each.
@@ -90,6 +100,24 @@ pub fn later_event(mut batch: v1::Batch) -> v1::Batch {
     Step::Content.leave_out(&mut batch);
     batch.content_omitted = true;
     event(batch)
+}
+
+/// The answer to a submit, with as much of it as one message carries: its batch is one that [`answer`] has cut, and its caller
+/// has sent the content.
+#[must_use]
+pub fn submitted(mut answer: v1::SubmitBatchResponse) -> v1::SubmitBatchResponse {
+    const PREVIEWED: [Part; 5] = [Part::Diff, Part::Changes, Part::Warnings, Part::Details, Part::Failures];
+    let steps = [Submitted::Batch(Step::Content)].into_iter().chain(PREVIEWED.map(Submitted::Preview));
+    let steps: Vec<_> = steps.chain([Submitted::Batch(Step::Texts), Submitted::Warnings]).collect();
+    fit(&mut answer, ROOM, &steps, |answer, step| match step {
+        Submitted::Preview(part) => answer.preview.iter_mut().for_each(|report| part.leave_out(report)),
+        Submitted::Batch(step) => answer.batch.iter_mut().for_each(|batch| {
+            step.leave_out(batch);
+            batch.content_omitted = true;
+        }),
+        Submitted::Warnings => answer.warnings.clear(),
+    });
+    answer
 }
 
 /// The part of a batch, with as much of it as one message carries.

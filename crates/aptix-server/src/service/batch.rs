@@ -254,12 +254,12 @@ impl BatchService {
             fit::answer(view.message(stored))
         };
         let (dialect, warnings) = document.map(|(dialect, warnings)| (dialect.name(), warnings)).unwrap_or_default();
-        Ok(v1::SubmitBatchResponse {
+        Ok(fit::submitted(v1::SubmitBatchResponse {
             batch: Some(batch),
             warnings: warnings.into_iter().take(WARNINGS).map(Into::into).collect(),
             dialect: dialect.to_owned(),
             preview: previewed,
-        })
+        }))
     }
 }
 

@@ -9,6 +9,7 @@ use aptix_model::id::Revision;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::state::BatchState;
 use aptix_model::wire::{self, View, fit, v1};
+use prost::Message as _;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 
@@ -50,13 +51,21 @@ impl v1::workspace_service_server::WorkspaceService for WorkspaceService {
         let request = request.into_inner();
         let wanted = page::size(request.page_size).map_err(status)?;
         let after = page::workspace(&request.page_token).map_err(status)?;
-        let mut listed = self.0.workspaces(after, wanted + 1).await.map_err(status)?;
-        let has_more = listed.len() > wanted;
-        listed.truncate(wanted);
-        let last = listed.last().filter(|_| has_more);
-        let next_page_token = last.map(|last| page::after_workspace(&last.id)).unwrap_or_default();
-        let workspaces = listed.into_iter().map(message).collect();
-        Ok(Response::new(v1::ListWorkspacesResponse { workspaces, next_page_token }))
+        let listed = self.0.workspaces(after, wanted + 1).await.map_err(status)?;
+        let mut answer = v1::ListWorkspacesResponse::default();
+        let (mut room, mut last) = (fit::ROOM, None);
+        for outline in listed {
+            let id = outline.id.clone();
+            let workspace = message(outline);
+            let bytes = workspace.encoded_len() + 8;
+            if let Some(last) = last.filter(|_| answer.workspaces.len() == wanted || bytes > room) {
+                answer.next_page_token = page::after_workspace(&last);
+                break;
+            }
+            (room, last) = (room.saturating_sub(bytes), Some(id));
+            answer.workspaces.push(workspace);
+        }
+        Ok(Response::new(answer))
     }
 
     type WatchWorkspaceStream = Pin<Box<dyn Stream<Item = Result<v1::WatchWorkspaceResponse, Status>> + Send>>;

@@ -2107,11 +2107,11 @@ pub mod file_service_client {
         ///   leads out of the root, nowhere, or in a circle.
         /// - INVALID_ARGUMENT (TOO_LARGE): the file is larger than the workstation reads (256 MiB unless its policy says less).
         /// - FAILED_PRECONDITION (FILE_CHANGED): another process wrote the file each of several times that it was read.
-        /// - UNAVAILABLE (NO_AGENT): SOURCE_ACTIVE was demanded, and no agent that reads serves the workspace; with RetryInfo.
-        /// - UNAVAILABLE (AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
+        /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT): SOURCE_ACTIVE was demanded, and no agent that reads serves the workspace.
+        /// - UNAVAILABLE (UNAVAILABLE.AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
         /// - DEADLINE_EXCEEDED: the agent did not answer in time.
         /// - RESOURCE_EXHAUSTED: too many questions are open; call again later.
-        /// - INTERNAL (WRONG_ANSWER): the agent's answer does not fit the question; nothing of it is passed on.
+        /// - INTERNAL (INTERNAL.WRONG_ANSWER): the agent's answer does not fit the question; nothing of it is passed on.
         pub async fn read_file(
             &mut self,
             request: impl tonic::IntoRequest<super::ReadFileRequest>,
@@ -2222,8 +2222,9 @@ pub mod file_service_client {
         /// Finds lines in the files on disk. Only an agent answers.
         ///
         /// Errors: ReadFiles', and
-        /// - INVALID_ARGUMENT (REGEX): the expression cannot be compiled, or is too large.
-        /// - RESOURCE_EXHAUSTED (MATCH_BUDGET_EXCEEDED): the search takes more steps than the files are worth.
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.REGEX): the expression cannot be compiled. TOO_LARGE: it is too long.
+        /// - FAILED_PRECONDITION (MATCH_BUDGET_EXCEEDED): the expression is too large once compiled, or the search takes more steps
+        ///   than the files are worth.
         pub async fn search_files(
             &mut self,
             request: impl tonic::IntoRequest<super::SearchFilesRequest>,
@@ -2373,11 +2374,11 @@ pub mod file_service_server {
         ///   leads out of the root, nowhere, or in a circle.
         /// - INVALID_ARGUMENT (TOO_LARGE): the file is larger than the workstation reads (256 MiB unless its policy says less).
         /// - FAILED_PRECONDITION (FILE_CHANGED): another process wrote the file each of several times that it was read.
-        /// - UNAVAILABLE (NO_AGENT): SOURCE_ACTIVE was demanded, and no agent that reads serves the workspace; with RetryInfo.
-        /// - UNAVAILABLE (AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
+        /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT): SOURCE_ACTIVE was demanded, and no agent that reads serves the workspace.
+        /// - UNAVAILABLE (UNAVAILABLE.AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
         /// - DEADLINE_EXCEEDED: the agent did not answer in time.
         /// - RESOURCE_EXHAUSTED: too many questions are open; call again later.
-        /// - INTERNAL (WRONG_ANSWER): the agent's answer does not fit the question; nothing of it is passed on.
+        /// - INTERNAL (INTERNAL.WRONG_ANSWER): the agent's answer does not fit the question; nothing of it is passed on.
         async fn read_file(
             &self,
             request: tonic::Request<super::ReadFileRequest>,
@@ -2420,8 +2421,9 @@ pub mod file_service_server {
         /// Finds lines in the files on disk. Only an agent answers.
         ///
         /// Errors: ReadFiles', and
-        /// - INVALID_ARGUMENT (REGEX): the expression cannot be compiled, or is too large.
-        /// - RESOURCE_EXHAUSTED (MATCH_BUDGET_EXCEEDED): the search takes more steps than the files are worth.
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.REGEX): the expression cannot be compiled. TOO_LARGE: it is too long.
+        /// - FAILED_PRECONDITION (MATCH_BUDGET_EXCEEDED): the expression is too large once compiled, or the search takes more steps
+        ///   than the files are worth.
         async fn search_files(
             &self,
             request: tonic::Request<super::SearchFilesRequest>,
@@ -3893,7 +3895,7 @@ pub struct SubmitBatchResponse {
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
     /// What would become of the batch, as a report; only with validate_only, and only if an agent answered. Content in blobs is not
-    /// previewed.
+    /// previewed. Where both are too large for a message, the batch's content is left out first, then the finer points of this.
     #[prost(message, optional, tag = "2")]
     pub preview: ::core::option::Option<Report>,
     /// What the author should know of the document, such as a block that was taken for an example. At most 100.
@@ -4912,7 +4914,7 @@ pub struct ListWorkspacesRequest {
 /// Answers with a page.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListWorkspacesResponse {
-    /// The workspaces, by id.
+    /// The workspaces, by id; as many as one message holds.
     #[prost(message, repeated, tag = "1")]
     pub workspaces: ::prost::alloc::vec::Vec<Workspace>,
     /// Asks for the page after this one. Empty on the last page.
@@ -5091,7 +5093,7 @@ pub mod workspace_service_client {
         /// Lists workspaces by id.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: the page token is not acceptable.
+        /// - INVALID_ARGUMENT: the page size or token is not acceptable.
         pub async fn list_workspaces(
             &mut self,
             request: impl tonic::IntoRequest<super::ListWorkspacesRequest>,
@@ -5122,7 +5124,7 @@ pub mod workspace_service_client {
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or after_revision does not exist yet (INVALID_REQUEST.FUTURE_REVISION).
         /// - NOT_FOUND: there is no such workspace.
-        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that cursor names; call again without it.
+        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that after names; call again without it.
         /// - RESOURCE_EXHAUSTED: too many streams are open, or the receiver took nothing for too long
         ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again with the last cursor.
         /// - UNAVAILABLE: the server is shutting down; call again.
@@ -5180,7 +5182,7 @@ pub mod workspace_service_server {
         /// Lists workspaces by id.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: the page token is not acceptable.
+        /// - INVALID_ARGUMENT: the page size or token is not acceptable.
         async fn list_workspaces(
             &self,
             request: tonic::Request<super::ListWorkspacesRequest>,
@@ -5200,7 +5202,7 @@ pub mod workspace_service_server {
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or after_revision does not exist yet (INVALID_REQUEST.FUTURE_REVISION).
         /// - NOT_FOUND: there is no such workspace.
-        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that cursor names; call again without it.
+        /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that after names; call again without it.
         /// - RESOURCE_EXHAUSTED: too many streams are open, or the receiver took nothing for too long
         ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again with the last cursor.
         /// - UNAVAILABLE: the server is shutting down; call again.
