@@ -18,11 +18,11 @@ use aptix_model::report::{Outcome, Report};
 use aptix_model::state::BatchState;
 
 use super::Dispatcher;
-use super::fit::fit;
+use super::fit::{Fitted, fit};
 use super::refusal::Refusal;
 use super::report::lease_lost;
 use crate::mint;
-use crate::store::{FileUpdate, LeaseProof, LocalAppended, LocalBatch};
+use crate::store::{BatchSelector, FileUpdate, LeaseProof, LocalAppended, LocalBatch, StoreError};
 
 /// What was done on a workstation itself, as its agent reports it.
 #[derive(Clone, Debug)]
@@ -54,8 +54,7 @@ impl Dispatcher {
 
     async fn store_local(&self, local: LocalReport, lease: LeaseProof) -> Result<BatchRecord, Refusal> {
         let began = Instant::now();
-        check(&local, &self.settings.limits).map_err(Refusal::Invalid)?;
-        let files = self.local_files(&local).await?;
+        let (checked, fitted) = (check(&local, &self.settings.limits), fit(&local.batch, &local.report));
         let LocalReport { workspace, id, batch, report, reverts, actor } = local;
         let request_id = id.to_string().parse().map_err(|_| misfit("batchId", "it is no request id".to_owned()))?;
         let now = mint::now();
@@ -74,6 +73,14 @@ impl Dispatcher {
             source: Source::Local { author: actor.clone(), reverts },
             reverted_by: None,
         };
+        let files = match checked.and(fitted) {
+            Ok(fitted) => self.local_files(&record.workspace, fitted).await?,
+            // It may be the retry of a batch that was stored under other limits: that is answered, not refused.
+            Err(failures) => {
+                let known = self.store.batch(record.workspace.clone(), BatchSelector::Id(id)).await?;
+                return same(known.ok_or(Refusal::Invalid(failures))?, record);
+            }
+        };
         let offered = record.clone();
         match self.store.append_local(LocalBatch { batch: record, actor, reverts, lease, files }).await? {
             LocalAppended::New(stored) => {
@@ -89,10 +96,9 @@ impl Dispatcher {
     }
 
     /// How the report changes the cloud files. One whose content was not uploaded stays as it is.
-    async fn local_files(&self, local: &LocalReport) -> Result<Vec<FileUpdate>, Refusal> {
-        let updates = fit(&local.batch, &local.report)?;
+    async fn local_files(&self, workspace: &WorkspaceId, updates: Vec<Fitted>) -> Result<Vec<FileUpdate>, StoreError> {
         let digests = updates.iter().filter_map(|fitted| Some(fitted.update.content?.sha256)).collect();
-        let mut sizes = self.store.blob_sizes(local.workspace.clone(), digests).await?.into_iter();
+        let mut sizes = self.store.blob_sizes(workspace.clone(), digests).await?.into_iter();
         let has_content = |update: &FileUpdate| {
             update.content.is_none_or(|content| sizes.next().flatten() == Some(content.size_bytes))
         };

@@ -188,3 +188,21 @@ async fn what_is_no_local_batch_is_refused() {
     edit_of(&mut request).files[0].action = Some(Action::LocalChange(v1::LocalChange {}));
     assert_refused(client.submit(request).await, Code::InvalidArgument, "INVALID_REQUEST", "UNEXPECTED_FIELD");
 }
+
+/// A call is repeated until it is answered, also by a server that would refuse the batch now.
+#[tokio::test]
+async fn a_local_batch_is_answered_under_other_limits() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let server = Server::over(Arc::clone(&store), Options::default());
+    let mut client = server.connect().await;
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    let files: [(&str, &[u8]); 2] = [("a.txt", b"new"), ("b.txt", b"x")];
+    let stored = report(&mut client, local(FIRST, epoch, &files)).await.unwrap();
+    let mut options = Options::default();
+    options.dispatch.limits.files = 1;
+    let server = Server::over(store, options);
+    let mut client = server.connect().await;
+    assert_eq!(report(&mut client, local(FIRST, epoch, &files)).await.unwrap(), stored);
+    let other = report(&mut client, local(SECOND, epoch, &files)).await;
+    assert_eq!(fields(&other.unwrap_err()), ["edit.files"]);
+}
