@@ -71,6 +71,7 @@ const LOCAL: &[List] = &[
     List { path: &[5, 3, 17, 1, 7], name: "edit.files.gitSeries.parts.hunks", detail: Detail::Changes },
     List { path: &[5, 3, 16, 3], name: "edit.files.quote.names", detail: Detail::Text },
     List { path: &[6, 2], name: "report.files", detail: Detail::Files },
+    List { path: &[6, 2, 7], name: "report.files.normalized", detail: Detail::Text },
     List { path: &[6, 2, 8], name: "report.files.warnings", detail: Detail::Text },
     List { path: &[6, 2, 9], name: "report.files.changes", detail: Detail::Changes },
     List { path: &[6, 3], name: "report.failures", detail: Detail::Text },
@@ -257,6 +258,20 @@ mod tests {
             too_long(SENT, &message.encode_to_vec(), MOST).map(|list| list.name)
         });
         assert_eq!(found.collect::<Vec<_>>(), SENT.iter().map(|list| Some(list.name)).collect::<Vec<_>>());
+    }
+
+    /// A batch of the workstation has the lists of an edit and those of a report.
+    #[test]
+    fn a_local_batch_has_the_lists_of_both() {
+        let inside = |lists: &'static [List], at: u32| {
+            let moved = move |list: &'static List| ([&[at], list.path.split_first().unwrap().1].concat(), list.name);
+            lists.iter().map(moved)
+        };
+        let mut expected: Vec<_> = inside(SUBMIT, 5).chain(inside(REPORT, 6)).collect();
+        let mut found: Vec<_> = LOCAL.iter().map(|list| (list.path.to_vec(), list.name)).collect();
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected);
     }
 
     #[test]
