@@ -1640,7 +1640,7 @@ pub struct FileState {
     /// Where this comes from.
     #[prost(enumeration = "Source", tag = "9")]
     pub source: i32,
-    /// Whether an editor holds this text and has not saved it. An edit of the file is refused (UNSAVED) until it has.
+    /// Whether an editor holds this text and has not saved it. Not by agents of this version, which know files alone.
     #[prost(bool, tag = "10")]
     pub is_unsaved: bool,
     /// The revision of the event that made the cloud copy what it is. Absent with SOURCE_ACTIVE.
