@@ -88,7 +88,7 @@ async fn correct_files(session: &Session, mut files: Vec<HeldFile>) -> Result<us
             break;
         }
         count = count.max(found.len());
-        let (batch, report) = described(Some(LABEL.to_owned()), None, &found);
+        let (batch, report) = described(&session.agent.local, Some(LABEL.to_owned()), None, &found);
         let actor = Actor { kind: ActorKind::Agent, name: Some(session.agent.id.to_string()) };
         let id = mint();
         let local = LocalBatch { id, batch, report, reverts: None, actor };

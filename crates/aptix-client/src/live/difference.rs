@@ -11,6 +11,7 @@ use aptix_model::report::{FileReport, FileStatus, Report, Withheld, Written};
 
 use super::IsOver;
 use super::read::{content, stat};
+use crate::apply::path_style::PathStyle;
 use crate::policy::Policy;
 use crate::policy::choices::Excerpts;
 use crate::workspace::roots::workspace::Workspace;
@@ -150,11 +151,18 @@ impl Difference {
     }
 }
 
-/// The differences as a batch of the workstation, and its report.
+/// The differences as a batch of the workstation, and its report. Where the workspace has several roots, the batch names a file
+/// with its root's name in front, as every batch does.
 #[must_use]
-pub fn described(label: Option<String>, key: Option<String>, differences: &[Difference]) -> (Batch, Report) {
-    let patch = |difference: &Difference| FilePatch {
-        target: Target::Path(difference.file.path.clone()),
+pub fn described(
+    workspace: &Workspace,
+    label: Option<String>,
+    key: Option<String>,
+    differences: &[Difference],
+) -> (Batch, Report) {
+    let paths = PathStyle::among(workspace.roots().len());
+    let patch = |Difference { file, .. }: &Difference| FilePatch {
+        target: Target::Path(paths.name(&file.path, file.doc_path.as_str()).into_owned()),
         key: None,
         label: None,
         edit: FileEdit::LocalChange,

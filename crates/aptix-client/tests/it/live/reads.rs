@@ -4,10 +4,12 @@ use std::cell::Cell;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use aptix_client::live::difference::{HeldFile, described, differences};
 use aptix_client::live::read;
 use aptix_engine::digest::sha256;
 use aptix_model::lines::LineNumber;
 use aptix_model::live::{Encoding, FilePart, Portion, Terminators};
+use aptix_model::path::DocPath;
 
 use super::{Scene, target, whole, words};
 
@@ -170,4 +172,24 @@ fn files_of_several_roots_have_their_roots_names() {
     }
     assert_eq!(words(&scene.read_one("Same.txt").unwrap_err()), "INVALID_PATH.UNKNOWN_ROOT");
     assert_eq!(words(&scene.read_one("nowhere/Same.txt").unwrap_err()), "INVALID_PATH.UNKNOWN_ROOT");
+}
+
+/// What differs from the server's copy is a batch that names each file as every batch does: with several roots by the root.
+#[test]
+fn differences_of_several_roots_have_their_roots_names() {
+    let scene = Scene::of_roots(&["ws", "other"]);
+    scene.put("Same.txt", "here");
+    super::put(&scene.place.path().join("other/Same.txt"), "there");
+    let held = ["ws", "other"].map(|root| {
+        let key = DocPath::new(&format!("{root}/same.txt")).unwrap();
+        HeldFile::of_key(&scene.workspace, key, &format!("{root}/Same.txt"), None).unwrap()
+    });
+    let found = differences(&scene.workspace, &scene.policy(), &held, &|| false).unwrap();
+    let (batch, report) = described(&scene.workspace, None, None, &found);
+    let targets: Vec<_> = batch.files.iter().map(|file| file.target.as_str()).collect();
+    assert_eq!(targets, ["ws/Same.txt", "other/Same.txt"]);
+    assert_eq!(
+        report.files.iter().map(|file| file.doc_path.as_str()).collect::<Vec<_>>(),
+        ["ws/same.txt", "other/same.txt"]
+    );
 }
