@@ -5,7 +5,7 @@ use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::submit_batch_request::Content;
 use tonic::transport::Endpoint;
 
-use crate::processes::{Machine, Server, wait_until_served};
+use crate::processes::{Machine, Server, eventually, wait_until_served};
 
 const DIFF: &str = "--- a/greeting.txt\n+++ b/greeting.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n";
 const STALE: &str = "--- a/greeting.txt\n+++ b/greeting.txt\n@@ -1,2 +1,2 @@\n one\n-four\n+three\n";
@@ -47,6 +47,10 @@ fn what_would_become_of_a_document_is_asked_of_the_agent() {
     assert!(!failure.field.contains("changes["), "a diff has no list of changes: {failure:?}");
     assert!(!failure.nearest.is_empty() && failure.current_sha256.is_some(), "{failure:?}");
 
-    assert_eq!(machine.files(), before);
     drop(agent);
+
+    let _never = machine.agent_that(&server, "never");
+    eventually("the next agent answers", || validated(&server, DIFF).preview.is_some());
+    assert_eq!(validated(&server, DIFF).preview.unwrap().outcome(), v1::Outcome::Rejected);
+    assert_eq!(machine.files(), before);
 }

@@ -5,12 +5,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use aptix_model::failure::Failure;
+use aptix_model::presence::QuestionKind;
+use aptix_model::question::Reply;
 use aptix_model::reason::Reason;
 use aptix_model::wire::question::{Answer, Ask};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::report::refusal;
 use super::service::Agent;
 use crate::connection::question::{Answers, Question, Wanted, fitting, unsupported};
 
@@ -95,6 +98,11 @@ async fn answer(agent: &Arc<Agent>, ask: Ask, wanted: Wanted) -> Option<Answer> 
         place = Arc::clone(&agent.places).acquire_owned() => place.ok()?,
         () = wanted.over() => return None,
     };
+    if ask.kind() == QuestionKind::Preview
+        && let Some(failure) = agent.approval.beforehand()
+    {
+        return Some(fitting(Answer(Reply::Preview(refusal(vec![failure])).into())));
+    }
     let work = agent.blocking(move |agent| {
         // Held until the work has ended, also when nothing waits for it any more.
         let _place = place;

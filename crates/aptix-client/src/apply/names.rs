@@ -35,7 +35,7 @@ fn entry(workspace: &Workspace, listings: &mut Listings, path: &str) -> Entry {
             Entry::Absent
         }
         Err(ResolveError::RootAlone) => Entry::Directory,
-        Err(ResolveError::NotRegular("a directory")) => Entry::Directory,
+        Err(ResolveError::NotRegular { kind: "a directory", .. }) => Entry::Directory,
         Err(_) => Entry::File,
     }
 }

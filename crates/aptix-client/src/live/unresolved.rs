@@ -24,7 +24,8 @@ pub(super) fn unresolved(
         return closed(protection);
     }
     let at = match &error {
-        ResolveError::Link { at, .. }
+        ResolveError::Link { real: at, .. }
+        | ResolveError::NotRegular { real: at, .. }
         | ResolveError::NotDirectory(at)
         | ResolveError::CrossDevice(at)
         | ResolveError::System { at, .. } => at.clone(),

@@ -231,9 +231,9 @@ impl BatchService {
         let mut previewed = None;
         let batch = if validate_only {
             checked?;
-            let (workspace, batch) = (&submission.workspace, &submission.batch);
-            previewed = preview(&self.dispatcher, asker, workspace, (batch, dialect), self.patience).await?;
             let record = self.dispatcher.rehearse(submission).await?;
+            let (workspace, batch) = (&record.workspace, &record.batch);
+            previewed = preview(&self.dispatcher, asker, workspace, (batch, dialect), self.patience).await?;
             trace.log(began.elapsed(), Event::Checked(&record.batch));
             without_ids(record, view)
         } else {

@@ -8,7 +8,7 @@ use aptix_model::documents::terms::in_terms_of;
 use aptix_model::failure::Failure;
 use aptix_model::id::WorkspaceId;
 use aptix_model::presence::QuestionKind;
-use aptix_model::reason::Detail;
+use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Report;
 use aptix_model::wire::question::Ask;
 use aptix_model::wire::{v1, v1::answer, v1::question};
@@ -36,7 +36,7 @@ pub(super) async fn preview(
     }
     let ask = Ask(question::Ask::Preview(batch.clone().into()));
     let answer = match dispatcher.ask(workspace, asker, ask, Instant::now() + patience).await {
-        Err(Refusal::Denied(lost)) if matches!(lost.detail, Some(Detail::AgentLost | Detail::NoAgent)) => {
+        Err(Refusal::Denied(lost)) if is_silent(&lost) => {
             return Ok(None);
         }
         answer => answer?.0,
@@ -50,6 +50,11 @@ pub(super) async fn preview(
         report.failures = in_terms_of(dialect, batch, report.failures);
     }
     Ok(Some(report.into()))
+}
+
+/// Whether no agent answered: that hinders no batch from being validated.
+fn is_silent(failure: &Failure) -> bool {
+    failure.reason == Reason::DeadlineExceeded || matches!(failure.detail, Some(Detail::AgentLost | Detail::NoAgent))
 }
 
 /// The report, if it is one of this batch.

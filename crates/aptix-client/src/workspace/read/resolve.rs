@@ -127,7 +127,10 @@ impl Walk<'_> {
             match name.as_str() {
                 "" | "." => continue,
                 ".." if self.real.pop().is_some() => continue,
-                ".." => return Err(ResolveError::Link { at: self.named.join("/"), fault: LinkFault::Outside }),
+                ".." => {
+                    let (at, real) = (self.named.join("/"), self.dir());
+                    return Err(ResolveError::Link { at, real, fault: LinkFault::Outside });
+                }
                 _ => {}
             }
             let path = self.dir();
@@ -143,7 +146,7 @@ impl Walk<'_> {
             }
             let Some(stat) = stat else {
                 if spelling == Spelling::Linked {
-                    return Err(ResolveError::Link { at: self.named.join("/"), fault: LinkFault::Dangling });
+                    return Err(ResolveError::Link { at: self.named.join("/"), real: at, fault: LinkFault::Dangling });
                 }
                 self.refuse_twins(&dir, &name)?;
                 return self.absent(name, names);
@@ -165,10 +168,10 @@ impl Walk<'_> {
                     return Err(ResolveError::NotDirectory(at));
                 }
                 FileType::RegularFile => return self.place(name, Some((stat.st_dev, stat.st_ino))),
-                kind => return Err(ResolveError::NotRegular(kind_name(kind))),
+                kind => return Err(ResolveError::NotRegular { real: at, kind: kind_name(kind) }),
             }
         }
-        Err(ResolveError::NotRegular("a directory"))
+        Err(ResolveError::NotRegular { real: self.dir(), kind: "a directory" })
     }
 
     fn dir(&self) -> String {
@@ -223,7 +226,7 @@ impl Walk<'_> {
     }
 
     fn read_link(&self, dir: &OwnedFd, name: &str, at: &str) -> Result<String, ResolveError> {
-        let fault = |fault| ResolveError::Link { at: at.to_owned(), fault };
+        let fault = |fault| ResolveError::Link { at: at.to_owned(), real: at.to_owned(), fault };
         if self.passed.len() >= MAX_LINKS {
             return Err(fault(LinkFault::Loop));
         }
@@ -259,7 +262,7 @@ fn refused(at: &str, errno: Errno) -> ResolveError {
     match errno {
         Errno::XDEV => ResolveError::CrossDevice(at),
         Errno::NOTDIR => ResolveError::NotDirectory(at),
-        Errno::LOOP => ResolveError::Link { at, fault: LinkFault::Loop },
+        Errno::LOOP => ResolveError::Link { real: at.clone(), at, fault: LinkFault::Loop },
         errno => ResolveError::System { at, errno },
     }
 }

@@ -31,17 +31,24 @@ pub enum ResolveError {
     /// A link that cannot be followed.
     #[error("the link {at:?} {fault}")]
     Link {
-        /// The link's real path.
+        /// The link's path.
         at: String,
+        /// The real path that was reached.
+        real: String,
         /// What is wrong with it.
         fault: LinkFault,
     },
     /// A component on the way, at this real path, is something else than a directory.
     #[error("{0:?} is not a directory")]
     NotDirectory(String),
-    /// The last component is this, and no regular file.
-    #[error("the target is {0}, expected a regular file")]
-    NotRegular(&'static str),
+    /// The last component is no regular file.
+    #[error("the target is {kind}, expected a regular file")]
+    NotRegular {
+        /// Its real path.
+        real: String,
+        /// What it is.
+        kind: &'static str,
+    },
     /// A mount on the way, at this real path.
     #[error("{0:?} lies on another file system than the root")]
     CrossDevice(String),
@@ -110,7 +117,7 @@ impl ResolveError {
                 "name the file itself, relative to the root; only links that stay in it are followed",
             ),
             Self::NotDirectory(_) => invalid(Detail::NotDirectory, "choose a path whose parents are directories"),
-            Self::NotRegular(_) => invalid(Detail::NotRegular, "choose the path of a regular file"),
+            Self::NotRegular { .. } => invalid(Detail::NotRegular, "choose the path of a regular file"),
             Self::CrossDevice(_) => invalid(Detail::CrossDevice, "open what is mounted there as a root of its own"),
             Self::Twins { wanted, twins, .. } => Failure::new(Reason::AmbiguousPath, self.to_string())
                 .detail(twin_detail(wanted, twins))

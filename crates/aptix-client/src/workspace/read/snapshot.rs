@@ -122,17 +122,18 @@ pub(crate) fn open(
     let Some(root) = workspace.root(place.root).filter(|_| place.found.is_some()) else { return Ok(None) };
     let dir = listings.open((place.root, root), &place.dir);
     let opened = dir.and_then(|dir| beneath::open_file(dir.as_fd(), &place.name));
+    let not_regular = |kind| ResolveError::NotRegular { real: place.real(), kind }.into();
     let file = match opened {
         Ok(file) => file,
         Err(Errno::NOENT) => return Ok(None),
         Err(Errno::XDEV) => return Err(ResolveError::CrossDevice(place.real()).into()),
-        Err(Errno::LOOP) => return Err(ResolveError::NotRegular("a link").into()),
-        Err(Errno::NXIO) => return Err(ResolveError::NotRegular("a socket or a device").into()),
+        Err(Errno::LOOP) => return Err(not_regular("a link")),
+        Err(Errno::NXIO) => return Err(not_regular("a socket or a device")),
         Err(errno) => return Err(ReadError::System(errno)),
     };
     let stat = rustix::fs::fstat(&file).map_err(ReadError::System)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(ResolveError::NotRegular("no regular file any more").into());
+        return Err(not_regular("no regular file any more"));
     }
     Ok(Some((file, stat)))
 }

@@ -798,7 +798,8 @@ pub enum Atomicity {
     Unspecified = 0,
     /// One failure, and no file changes.
     AllOrNothing = 1,
-    /// Each file is planned, committed and reported by itself; the files of a rename or a swap together.
+    /// Each file is planned, committed and reported by itself; the files of a rename or a swap together. Refused by this
+    /// version (INVALID_REQUEST.UNKNOWN_FEATURE).
     PerFile = 2,
 }
 impl Atomicity {
@@ -1234,7 +1235,7 @@ pub struct Batch {
     /// How the batch came to the server.
     #[prost(enumeration = "BatchSource", tag = "12")]
     pub source: i32,
-    /// The batch that this one takes back. Empty unless it was made by Revert or by an undo on the workstation.
+    /// The batch that this one takes back. Empty unless an undo on the workstation was reported as a batch.
     #[prost(string, tag = "13")]
     pub reverts: ::prost::alloc::string::String,
     /// The newest batch that took this one back and is in effect. Empty if there is none. Its state stays BATCH_STATE_APPLIED.
@@ -1250,7 +1251,7 @@ pub struct Actor {
     /// What they are.
     #[prost(enumeration = "ActorKind", tag = "1")]
     pub kind: i32,
-    /// Their name as far as it is known: an agent's id, a person's name. At most 64 KiB; for people, never compared.
+    /// Their name as far as it is known, such as the agent's id of a local batch. At most 64 KiB; for people, never compared.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
 }
@@ -1477,7 +1478,7 @@ pub enum BatchState {
     Cancelled = 8,
     /// No one acted on it in time. Ended.
     Expired = 9,
-    /// Some files are as described, others are not; only where the edit allows it (ATOMICITY_PER_FILE). Ended.
+    /// Some files are as described, others are not; only where the edit allows it (ATOMICITY_PER_FILE). Ended. Not by this version.
     Partial = 11,
 }
 impl BatchState {
@@ -3066,7 +3067,7 @@ pub struct Lease {
     /// The version of the server, such as 0.3.0.
     #[prost(string, tag = "4")]
     pub server_version: ::prost::alloc::string::String,
-    /// What the server can do beyond the first version of this protocol.
+    /// What the server can do beyond the first version of this protocol. Empty in this version.
     #[prost(string, repeated, tag = "5")]
     pub features: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// How many questions the server asks at most before the first of them is answered.
