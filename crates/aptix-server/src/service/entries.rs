@@ -1,5 +1,8 @@
 //! Counts the entries of a message before it is decoded: an entry of two bytes on the wire takes hundreds in memory.
 
+use std::iter::Chain;
+use std::slice::Iter;
+
 use aptix_model::failure::Failure;
 use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
@@ -16,72 +19,80 @@ struct List {
     detail: Detail,
 }
 
-const SUBMIT: &[List] = &[
-    List { path: &[3, 3], name: "edit.files", detail: Detail::Files },
-    List { path: &[3, 3, 6, 2], name: "edit.files.linePatch.changes", detail: Detail::Changes },
-    List { path: &[3, 3, 10, 1], name: "edit.files.searchPatch.changes", detail: Detail::Changes },
-    List { path: &[3, 3, 11, 1], name: "edit.files.replacements.steps", detail: Detail::Changes },
-    List { path: &[3, 3, 12, 7], name: "edit.files.gitPatch.hunks", detail: Detail::Changes },
-    List { path: &[3, 3, 13, 2], name: "edit.files.contextPatch.chunks", detail: Detail::Changes },
-    List { path: &[3, 3, 18, 1], name: "edit.files.editorCommands.commands", detail: Detail::Changes },
-    List { path: &[3, 3, 17, 1], name: "edit.files.gitSeries.parts", detail: Detail::Changes },
-    List { path: &[3, 3, 17, 1, 7], name: "edit.files.gitSeries.parts.hunks", detail: Detail::Changes },
-    List { path: &[3, 3, 16, 3], name: "edit.files.quote.names", detail: Detail::Text },
+/// The lists of a message, or of a message in it.
+struct Part {
+    /// The numbers of the fields that lead to that message.
+    at: &'static [u32],
+    /// Its name, with a dot behind it.
+    name: &'static str,
+    lists: &'static [List],
+}
+
+const EDIT: &[List] = &[
+    List { path: &[3], name: "files", detail: Detail::Files },
+    List { path: &[3, 6, 2], name: "files.linePatch.changes", detail: Detail::Changes },
+    List { path: &[3, 10, 1], name: "files.searchPatch.changes", detail: Detail::Changes },
+    List { path: &[3, 11, 1], name: "files.replacements.steps", detail: Detail::Changes },
+    List { path: &[3, 12, 7], name: "files.gitPatch.hunks", detail: Detail::Changes },
+    List { path: &[3, 13, 2], name: "files.contextPatch.chunks", detail: Detail::Changes },
+    List { path: &[3, 18, 1], name: "files.editorCommands.commands", detail: Detail::Changes },
+    List { path: &[3, 17, 1], name: "files.gitSeries.parts", detail: Detail::Changes },
+    List { path: &[3, 17, 1, 7], name: "files.gitSeries.parts.hunks", detail: Detail::Changes },
+    List { path: &[3, 16, 3], name: "files.quote.names", detail: Detail::Text },
 ];
 
 const REPORT: &[List] = &[
-    List { path: &[4, 2], name: "report.files", detail: Detail::Files },
-    List { path: &[4, 2, 7], name: "report.files.normalized", detail: Detail::Text },
-    List { path: &[4, 2, 8], name: "report.files.warnings", detail: Detail::Text },
-    List { path: &[4, 2, 9], name: "report.files.changes", detail: Detail::Changes },
-    List { path: &[4, 3], name: "report.failures", detail: Detail::Text },
-    List { path: &[4, 6], name: "report.warnings", detail: Detail::Text },
-    List { path: &[4, 3, 10], name: "report.failures.nearest", detail: Detail::Text },
+    List { path: &[2], name: "files", detail: Detail::Files },
+    List { path: &[2, 7], name: "files.normalized", detail: Detail::Text },
+    List { path: &[2, 8], name: "files.warnings", detail: Detail::Text },
+    List { path: &[2, 9], name: "files.changes", detail: Detail::Changes },
+    List { path: &[3], name: "failures", detail: Detail::Text },
+    List { path: &[3, 10], name: "failures.nearest", detail: Detail::Text },
+    List { path: &[6], name: "warnings", detail: Detail::Text },
 ];
 
-const SENT: &[List] = &[
-    List { path: &[1, 7], name: "hello.roots", detail: Detail::Text },
-    List { path: &[1, 9], name: "hello.features", detail: Detail::Text },
-    List { path: &[2, 2, 10], name: "answer.failure.nearest", detail: Detail::Text },
-    List { path: &[2, 3, 1], name: "answer.readFiles.results", detail: Detail::Files },
-    List { path: &[2, 3, 1, 2, 10], name: "answer.readFiles.results.failure.nearest", detail: Detail::Text },
-    List { path: &[2, 4, 1], name: "answer.statFiles.results", detail: Detail::Files },
-    List { path: &[2, 4, 1, 2, 10], name: "answer.statFiles.results.failure.nearest", detail: Detail::Text },
-    List { path: &[2, 5, 1], name: "answer.listFiles.files", detail: Detail::Files },
-    List { path: &[2, 5, 3], name: "answer.listFiles.damaged", detail: Detail::Files },
-    List { path: &[2, 6, 1], name: "answer.searchFiles.matches", detail: Detail::Files },
-    List { path: &[2, 7, 2], name: "answer.preview.files", detail: Detail::Files },
-    List { path: &[2, 7, 2, 7], name: "answer.preview.files.normalized", detail: Detail::Text },
-    List { path: &[2, 7, 2, 8], name: "answer.preview.files.warnings", detail: Detail::Text },
-    List { path: &[2, 7, 2, 9], name: "answer.preview.files.changes", detail: Detail::Changes },
-    List { path: &[2, 7, 3], name: "answer.preview.failures", detail: Detail::Text },
-    List { path: &[2, 7, 3, 10], name: "answer.preview.failures.nearest", detail: Detail::Text },
-    List { path: &[2, 7, 6], name: "answer.preview.warnings", detail: Detail::Text },
+const HELLO: &[List] = &[
+    List { path: &[7], name: "roots", detail: Detail::Text },
+    List { path: &[9], name: "features", detail: Detail::Text },
 ];
 
-const LOCAL: &[List] = &[
-    List { path: &[5, 3], name: "edit.files", detail: Detail::Files },
-    List { path: &[5, 3, 6, 2], name: "edit.files.linePatch.changes", detail: Detail::Changes },
-    List { path: &[5, 3, 10, 1], name: "edit.files.searchPatch.changes", detail: Detail::Changes },
-    List { path: &[5, 3, 11, 1], name: "edit.files.replacements.steps", detail: Detail::Changes },
-    List { path: &[5, 3, 12, 7], name: "edit.files.gitPatch.hunks", detail: Detail::Changes },
-    List { path: &[5, 3, 13, 2], name: "edit.files.contextPatch.chunks", detail: Detail::Changes },
-    List { path: &[5, 3, 18, 1], name: "edit.files.editorCommands.commands", detail: Detail::Changes },
-    List { path: &[5, 3, 17, 1], name: "edit.files.gitSeries.parts", detail: Detail::Changes },
-    List { path: &[5, 3, 17, 1, 7], name: "edit.files.gitSeries.parts.hunks", detail: Detail::Changes },
-    List { path: &[5, 3, 16, 3], name: "edit.files.quote.names", detail: Detail::Text },
-    List { path: &[6, 2], name: "report.files", detail: Detail::Files },
-    List { path: &[6, 2, 7], name: "report.files.normalized", detail: Detail::Text },
-    List { path: &[6, 2, 8], name: "report.files.warnings", detail: Detail::Text },
-    List { path: &[6, 2, 9], name: "report.files.changes", detail: Detail::Changes },
-    List { path: &[6, 3], name: "report.failures", detail: Detail::Text },
-    List { path: &[6, 6], name: "report.warnings", detail: Detail::Text },
-    List { path: &[6, 3, 10], name: "report.failures.nearest", detail: Detail::Text },
+const ANSWER: &[List] = &[
+    List { path: &[2, 10], name: "failure.nearest", detail: Detail::Text },
+    List { path: &[3, 1], name: "readFiles.results", detail: Detail::Files },
+    List { path: &[3, 1, 2, 10], name: "readFiles.results.failure.nearest", detail: Detail::Text },
+    List { path: &[4, 1], name: "statFiles.results", detail: Detail::Files },
+    List { path: &[4, 1, 2, 10], name: "statFiles.results.failure.nearest", detail: Detail::Text },
+    List { path: &[5, 1], name: "listFiles.files", detail: Detail::Files },
+    List { path: &[5, 3], name: "listFiles.damaged", detail: Detail::Files },
+    List { path: &[6, 1], name: "searchFiles.matches", detail: Detail::Files },
 ];
 
 const FILES: &[List] = &[List { path: &[2], name: "files", detail: Detail::Files }];
 
 const SEARCH: &[List] = &[List { path: &[4], name: "globs", detail: Detail::Text }];
+
+/// The messages of agents.
+const SENT: &[Part] = &[
+    Part { at: &[1], name: "hello.", lists: HELLO },
+    Part { at: &[2], name: "answer.", lists: ANSWER },
+    Part { at: &[2, 7], name: "answer.preview.", lists: REPORT },
+];
+
+/// The message of a call of this method.
+fn parts(method: &str) -> &'static [Part] {
+    match method {
+        "/aptix.v1.BatchService/SubmitBatch" => &[Part { at: &[3], name: "edit.", lists: EDIT }],
+        "/aptix.v1.AgentService/ReportBatch" => &[Part { at: &[4], name: "report.", lists: REPORT }],
+        "/aptix.v1.AgentService/ReportLocalBatch" => {
+            &[Part { at: &[5], name: "edit.", lists: EDIT }, Part { at: &[6], name: "report.", lists: REPORT }]
+        }
+        "/aptix.v1.FileService/ReadFiles" | "/aptix.v1.FileService/StatFiles" => {
+            &[Part { at: &[], name: "", lists: FILES }]
+        }
+        "/aptix.v1.FileService/SearchFiles" => &[Part { at: &[], name: "", lists: SEARCH }],
+        _ => &[],
+    }
+}
 
 /// Refuses the message of a call of this method if one of its lists has more entries than any batch. What is no message
 /// passes: decoding reports what is wrong with it.
@@ -89,15 +100,7 @@ const SEARCH: &[List] = &[List { path: &[4], name: "globs", detail: Detail::Text
 /// # Errors
 /// Which list is too long.
 pub(super) fn check(method: &str, message: &[u8]) -> Result<(), Failure> {
-    let lists = match method {
-        "/aptix.v1.BatchService/SubmitBatch" => SUBMIT,
-        "/aptix.v1.AgentService/ReportBatch" => REPORT,
-        "/aptix.v1.AgentService/ReportLocalBatch" => LOCAL,
-        "/aptix.v1.FileService/ReadFiles" | "/aptix.v1.FileService/StatFiles" => FILES,
-        "/aptix.v1.FileService/SearchFiles" => SEARCH,
-        _ => return Ok(()),
-    };
-    check_lists(lists, message)
+    check_parts(parts(method), message)
 }
 
 /// The same for what an agent sends over its connection.
@@ -105,24 +108,30 @@ pub(super) fn check(method: &str, message: &[u8]) -> Result<(), Failure> {
 /// # Errors
 /// Which list is too long.
 pub(super) fn check_sent(message: &[u8]) -> Result<(), Failure> {
-    check_lists(SENT, message)
+    check_parts(SENT, message)
 }
 
-fn check_lists(lists: &[List], message: &[u8]) -> Result<(), Failure> {
+fn check_parts(parts: &[Part], message: &[u8]) -> Result<(), Failure> {
     let message = message.get(PREFIX_BYTES..);
-    let Some(list) = message.and_then(|message| too_long(lists, message, id_block::ENTRIES)) else { return Ok(()) };
-    let message = format!("{} has more than {} entries", list.name, id_block::ENTRIES);
-    let failure = Failure::new(Reason::TooLarge, message).detail(list.detail).field(list.name);
-    Err(failure.hint("split it"))
+    let Some((name, detail)) = message.and_then(|message| too_long(parts, message, id_block::ENTRIES)) else {
+        return Ok(());
+    };
+    let message = format!("{name} has more than {} entries", id_block::ENTRIES);
+    Err(Failure::new(Reason::TooLarge, message).detail(detail).field(name).hint("split it"))
 }
 
-/// The first of the lists that has more than `most` entries.
-fn too_long<'l>(lists: &'l [List], message: &[u8], most: usize) -> Option<&'l List> {
-    lists.iter().find(|list| {
+/// The name of the first list that has more than `most` entries, and the detail of its refusal.
+fn too_long(parts: &[Part], message: &[u8], most: usize) -> Option<(String, Detail)> {
+    let mut lists = parts.iter().flat_map(|part| part.lists.iter().map(move |list| (part, list)));
+    let (part, list) = lists.find(|(part, list)| {
         let mut left = most;
-        count(message, list.path, &mut left) == Counted::TooMany
-    })
+        count(message, part.at.iter().chain(list.path), &mut left) == Counted::TooMany
+    })?;
+    Some((format!("{}{}", part.name, list.name), list.detail))
 }
+
+/// The numbers of the fields that lead to a list.
+type Path = Chain<Iter<'static, u32>, Iter<'static, u32>>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Counted {
@@ -131,8 +140,9 @@ enum Counted {
 }
 
 /// Takes from `left` the entries at the end of the path.
-fn count(mut message: &[u8], path: &[u32], left: &mut usize) -> Counted {
-    let Some((wanted, inside)) = path.split_first() else { return Counted::Fits };
+fn count(mut message: &[u8], mut path: Path, left: &mut usize) -> Counted {
+    let Some(wanted) = path.next() else { return Counted::Fits };
+    let is_list = path.clone().next().is_none();
     while !message.is_empty() {
         let Ok((number, kind)) = decode_key(&mut message) else { break };
         if number != *wanted || kind != WireType::LengthDelimited {
@@ -144,10 +154,10 @@ fn count(mut message: &[u8], path: &[u32], left: &mut usize) -> Counted {
         let length = decode_varint(&mut message).ok().and_then(|length| usize::try_from(length).ok());
         let Some((entry, rest)) = length.and_then(|length| message.split_at_checked(length)) else { break };
         message = rest;
-        if inside.is_empty() {
+        if is_list {
             let Some(fewer) = left.checked_sub(1) else { return Counted::TooMany };
             *left = fewer;
-        } else if count(entry, inside, left) == Counted::TooMany {
+        } else if count(entry, path.clone(), left) == Counted::TooMany {
             return Counted::TooMany;
         }
     }
@@ -161,17 +171,23 @@ mod tests {
 
     use super::*;
 
+    const MOST: usize = 6;
+
+    /// The list of the message that has more entries than [`MOST`].
+    fn named(parts: &[Part], message: &impl Message) -> Option<String> {
+        too_long(parts, &message.encode_to_vec(), MOST).map(|(name, _)| name)
+    }
+
     /// The numbers are those of the protocol: every list is found, and as long as it is.
     #[test]
     fn every_list_is_counted() {
         use v1::file_patch::Action;
-        const MOST: usize = 6;
         let submit = |action: Option<Action>, files: usize| {
             let files = vec![v1::FilePatch { action, ..v1::FilePatch::default() }; files];
             let edit = v1::Edit { files, ..v1::Edit::default() };
             let content = Some(v1::submit_batch_request::Content::Edit(edit));
             let request = v1::SubmitBatchRequest { content, ..v1::SubmitBatchRequest::default() };
-            too_long(SUBMIT, &request.encode_to_vec(), MOST).map(|list| list.name)
+            named(parts("/aptix.v1.BatchService/SubmitBatch"), &request)
         };
         let actions = |entries: usize| {
             let changes = vec![v1::Change::default(); entries];
@@ -186,8 +202,8 @@ mod tests {
             ]
         };
         assert_eq!(submit(None, MOST), None);
-        assert_eq!(submit(None, MOST + 1), Some("edit.files"));
-        let names = SUBMIT.iter().skip(1).map(|list| list.name);
+        assert_eq!(submit(None, MOST + 1), Some("edit.files".to_owned()));
+        let names = EDIT.iter().skip(1).map(|list| format!("edit.{}", list.name));
         for ((fits, passes), name) in actions(MOST / 2).into_iter().zip(actions(MOST / 2 + 1)).zip(names) {
             assert_eq!(submit(Some(fits), 2), None);
             assert_eq!(submit(Some(passes), 2), Some(name));
@@ -202,20 +218,19 @@ mod tests {
             let (files, failures) = (vec![file; files], vec![failure; failures]);
             let report = Some(v1::Report { files, failures, ..v1::Report::default() });
             let request = v1::ReportBatchRequest { report, ..v1::ReportBatchRequest::default() };
-            too_long(REPORT, &request.encode_to_vec(), MOST).map(|list| list.name)
+            named(parts("/aptix.v1.AgentService/ReportBatch"), &request)
         };
         assert_eq!(report(MOST, (1, 1), MOST, 1), None);
-        assert_eq!(report(MOST + 1, (0, 0), 0, 0), Some("report.files"));
-        assert_eq!(report(2, (MOST, 0), 0, 0), Some("report.files.warnings"));
-        assert_eq!(report(2, (0, MOST), 0, 0), Some("report.files.changes"));
-        assert_eq!(report(0, (0, 0), MOST + 1, 0), Some("report.failures"));
-        assert_eq!(report(0, (0, 0), 2, MOST), Some("report.failures.nearest"));
+        assert_eq!(report(MOST + 1, (0, 0), 0, 0), Some("report.files".to_owned()));
+        assert_eq!(report(2, (MOST, 0), 0, 0), Some("report.files.warnings".to_owned()));
+        assert_eq!(report(2, (0, MOST), 0, 0), Some("report.files.changes".to_owned()));
+        assert_eq!(report(0, (0, 0), MOST + 1, 0), Some("report.failures".to_owned()));
+        assert_eq!(report(0, (0, 0), 2, MOST), Some("report.failures.nearest".to_owned()));
     }
 
     #[test]
     fn every_list_that_an_agent_sends_is_counted() {
         use v1::answer::Answer;
-        const MOST: usize = 6;
         const MANY: usize = MOST + 1;
         let failure = || v1::Failure { nearest: vec![v1::Excerpt::default(); MANY], ..v1::Failure::default() };
         let result = |failure| v1::FileResult { result: Some(v1::file_result::Result::Failure(failure)) };
@@ -255,23 +270,27 @@ mod tests {
         let sent = sent.chain(answers.map(v1::serve_request::Message::Answer));
         let found = sent.map(|message| {
             let message = v1::ServeRequest { message: Some(message) };
-            too_long(SENT, &message.encode_to_vec(), MOST).map(|list| list.name)
+            named(SENT, &message)
         });
-        assert_eq!(found.collect::<Vec<_>>(), SENT.iter().map(|list| Some(list.name)).collect::<Vec<_>>());
+        let names =
+            SENT.iter().flat_map(|part| part.lists.iter().map(|list| Some(format!("{}{}", part.name, list.name))));
+        assert_eq!(found.collect::<Vec<_>>(), names.collect::<Vec<_>>());
     }
 
     /// A batch of the workstation has the lists of an edit and those of a report.
     #[test]
     fn a_local_batch_has_the_lists_of_both() {
-        let inside = |lists: &'static [List], at: u32| {
-            let moved = move |list: &'static List| ([&[at], list.path.split_first().unwrap().1].concat(), list.name);
-            lists.iter().map(moved)
+        let local = |files: usize, reported: usize, warnings: usize| {
+            let edit = Some(v1::Edit { files: vec![v1::FilePatch::default(); files], ..v1::Edit::default() });
+            let file = v1::FileReport { normalized: vec![String::new(); warnings], ..v1::FileReport::default() };
+            let report = Some(v1::Report { files: vec![file; reported], ..v1::Report::default() });
+            let request = v1::ReportLocalBatchRequest { edit, report, ..v1::ReportLocalBatchRequest::default() };
+            named(parts("/aptix.v1.AgentService/ReportLocalBatch"), &request)
         };
-        let mut expected: Vec<_> = inside(SUBMIT, 5).chain(inside(REPORT, 6)).collect();
-        let mut found: Vec<_> = LOCAL.iter().map(|list| (list.path.to_vec(), list.name)).collect();
-        expected.sort();
-        found.sort();
-        assert_eq!(found, expected);
+        assert_eq!(local(MOST, MOST, 1), None);
+        assert_eq!(local(MOST + 1, 0, 0).as_deref(), Some("edit.files"));
+        assert_eq!(local(0, MOST + 1, 0).as_deref(), Some("report.files"));
+        assert_eq!(local(0, 2, MOST).as_deref(), Some("report.files.normalized"));
     }
 
     #[test]
