@@ -2,7 +2,6 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aptix_client::apply::proposal::Decision;
@@ -22,6 +21,7 @@ use serde_json::Value;
 
 use crate::command_line::{aptix, text};
 use crate::faults::{self, Fault, FaultyDisk};
+use crate::looks::looks;
 use crate::skip::skip;
 use crate::tree;
 
@@ -341,25 +341,6 @@ fn add_earlier(place: &Path, count: u64) {
         let name = Uuid::from_u128(first + u128::from(number)).to_string();
         std::fs::write(history.join(name), &entry).unwrap();
     }
-}
-
-/// How many system calls that look at files a command makes in a place; `None` where they cannot be counted.
-fn looks(place: &Path, arguments: &[&str], document: &str) -> Option<usize> {
-    let trace = place.join("trace");
-    let input = place.join("document");
-    std::fs::write(&input, document).unwrap();
-    let status = Command::new("strace")
-        .args(["-f", "-qq", "-e", "trace=%file,%desc,getdents64", "-o"])
-        .arg(&trace)
-        .arg(env!("CARGO_BIN_EXE_aptix"))
-        .args(arguments)
-        .current_dir(place.join("ws"))
-        .env("XDG_STATE_HOME", place.join("state"))
-        .env("XDG_CONFIG_HOME", place.join("config"))
-        .stdin(std::fs::File::open(&input).unwrap())
-        .stdout(Stdio::null())
-        .status();
-    status.is_ok_and(|status| status.success()).then(|| std::fs::read_to_string(&trace).unwrap().lines().count())
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod history_index;
 mod hostile_records;
 mod large;
 mod live;
+mod looks;
 mod mcp;
 mod moves;
 mod near_path;

@@ -2,13 +2,13 @@
 //! and no command opens every root ever used.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 
 use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_engine::digest::sha256;
 
 use crate::faults::{self, Fault, FaultyDisk, Receipt};
+use crate::looks::looks;
 use crate::skip::skip;
 use crate::tree;
 
@@ -157,23 +157,7 @@ fn a_batch_is_entered_before_anything_is_staged_and_stays_so_until_its_record_is
     assert!(entered(place.path()).is_empty());
 }
 
-/// How many system calls that look at files `log` and `apply` make; `None` where they cannot be counted.
-fn looks(place: &Path, arguments: &[&str]) -> Option<usize> {
-    let (trace, document) = (place.join("trace"), place.join("document"));
-    std::fs::write(&document, r#"{"path":"new","content":"x\n","overwrite":true}"#).unwrap();
-    let status = Command::new("strace")
-        .args(["-f", "-qq", "-e", "trace=%file,%desc,getdents64", "-o"])
-        .arg(&trace)
-        .arg(env!("CARGO_BIN_EXE_aptix"))
-        .args(arguments)
-        .current_dir(place.join("ws"))
-        .env("XDG_STATE_HOME", place.join("state"))
-        .env("XDG_CONFIG_HOME", place.join("config"))
-        .stdin(std::fs::File::open(&document).unwrap())
-        .stdout(Stdio::null())
-        .status();
-    status.is_ok_and(|status| status.success()).then(|| std::fs::read_to_string(&trace).unwrap().lines().count())
-}
+const DOCUMENT: &str = r#"{"path":"new","content":"x\n","overwrite":true}"#;
 
 #[test]
 fn commands_look_at_as_many_files_however_many_roots_were_ever_used() {
@@ -182,9 +166,9 @@ fn commands_look_at_as_many_files_however_many_roots_were_ever_used() {
         (0..roots).for_each(|root| drop(open(place.path(), &format!("root-{root}"))));
         // The first looks at all of them.
         for arguments in [&["apply"][..], &["log", "-n", "20"]] {
-            looks(place.path(), arguments)?;
+            looks(place.path(), arguments, DOCUMENT)?;
         }
-        Some((looks(place.path(), &["apply", "--dry-run"])?, looks(place.path(), &["log", "-n", "20"])?))
+        Some((looks(place.path(), &["apply", "--dry-run"], DOCUMENT)?, looks(place.path(), &["log", "-n", "20"], "")?))
     };
     let (Some(few), Some(many)) = (count(1), count(200)) else {
         skip("there is no strace, or it may not trace");

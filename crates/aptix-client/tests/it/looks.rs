@@ -1,0 +1,22 @@
+//! Counts how often a command looks at files, whatever it looks at them for.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// How many system calls that look at files a command makes in a place; `None` where they cannot be counted.
+pub(crate) fn looks(place: &Path, arguments: &[&str], document: &str) -> Option<usize> {
+    let (trace, input) = (place.join("trace"), place.join("document"));
+    std::fs::write(&input, document).unwrap();
+    let status = Command::new("strace")
+        .args(["-f", "-qq", "-e", "trace=%file,%desc,getdents64", "-o"])
+        .arg(&trace)
+        .arg(env!("CARGO_BIN_EXE_aptix"))
+        .args(arguments)
+        .current_dir(place.join("ws"))
+        .env("XDG_STATE_HOME", place.join("state"))
+        .env("XDG_CONFIG_HOME", place.join("config"))
+        .stdin(std::fs::File::open(&input).unwrap())
+        .stdout(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success()).then(|| std::fs::read_to_string(&trace).unwrap().lines().count())
+}
