@@ -21,6 +21,7 @@ pub fn of(failure: &Failure) -> &'static str {
         Reason::WriteFailed
         | Reason::ReadFailed
         | Reason::FileChanged
+        | Reason::UnsavedBuffer
         | Reason::WorkspaceBusy
         | Reason::NeedsOperator
         | Reason::ResourceExhausted
@@ -62,6 +63,7 @@ mod tests {
             (Reason::DirectoryCreateFailed, "DirectoryCreateFailed"),
             (Reason::WriteFailed, "WriteFailed"),
             (Reason::FileChanged, "WriteFailed"),
+            (Reason::UnsavedBuffer, "WriteFailed"),
             (Reason::TooLarge, "TooLarge"),
             (Reason::HashFailed, "HashFailed"),
             (Reason::Internal, "UnhandledException"),

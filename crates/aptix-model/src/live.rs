@@ -71,6 +71,8 @@ pub struct FileInfo {
     pub size_bytes: u64,
     /// Whether its owner may run it.
     pub is_executable: bool,
+    /// Whether this is the text of an editor's unsaved buffer instead of the file on disk.
+    pub is_unsaved: bool,
     /// What its bytes are; absent in lists, which read no file.
     pub text: Option<TextFacts>,
 }
@@ -186,4 +188,6 @@ pub struct SearchMatch {
     pub line: usize,
     /// That line and those around it; of a long line its first characters.
     pub excerpt: Excerpt,
+    /// Whether the lines are those of an editor's unsaved buffer.
+    pub is_unsaved: bool,
 }

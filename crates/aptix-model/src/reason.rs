@@ -70,6 +70,8 @@ catalogue! {
         FileMissing = "FILE_MISSING",
         /// Another process wrote the file while the batch was being applied.
         FileChanged = "FILE_CHANGED",
+        /// An editor on the workstation holds unsaved text of the file.
+        UnsavedBuffer = "UNSAVED_BUFFER",
         /// The file is not text in an encoding that can be edited byte by byte.
         NotText = "NOT_TEXT",
         /// A parent directory could not be made.

@@ -134,6 +134,7 @@ impl Lister<'_> {
             return None;
         }
         let (path, doc_path) = scope.names(&file.path);
-        Some(FileInfo { path, doc_path, size_bytes: opened.size(), is_executable: opened.is_executable(), text: None })
+        let (size_bytes, is_executable) = (opened.size(), opened.is_executable());
+        Some(FileInfo { path, doc_path, size_bytes, is_executable, is_unsaved: false, text: None })
     }
 }

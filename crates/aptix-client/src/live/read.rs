@@ -177,6 +177,7 @@ impl<'w> Reader<'w> {
                 doc_path: place.doc_path,
                 size_bytes,
                 is_executable: file.is_executable(),
+                is_unsaved: false,
                 text: Some(text),
             };
             return Ok(FileContent {

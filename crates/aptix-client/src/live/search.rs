@@ -167,7 +167,7 @@ impl Found {
         let lines: Vec<&str> = above.map(|(_, text)| text.as_str()).chain([text]).collect();
         let (path, doc_path) = file.names.clone();
         let excerpt = Excerpt { start_line, end_line: number, text: lines.join("\n") };
-        SearchMatch { path, doc_path, line: number, excerpt }
+        SearchMatch { path, doc_path, line: number, excerpt, is_unsaved: false }
     }
 
     /// Keeps the matches that have all lines above this one that belong to them.

@@ -219,6 +219,7 @@ impl From<FileInfo> for v1::FileState {
             terminators: terminators.into(),
             encoding: encoding.into(),
             is_executable: Some(info.is_executable),
+            is_unsaved: info.is_unsaved,
             source: v1::Source::Active.into(),
             ..Self::default()
         }
@@ -269,6 +270,7 @@ impl From<SearchMatch> for v1::SearchMatch {
             doc_path: found.doc_path,
             line: u32::try_from(found.line).unwrap_or(u32::MAX),
             excerpt: Some(found.excerpt.into()),
+            is_unsaved: found.is_unsaved,
         }
     }
 }

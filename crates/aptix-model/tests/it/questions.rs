@@ -127,6 +127,7 @@ fn a_reply_says_what_files_are() {
         doc_path: "ws/a".to_owned(),
         size_bytes: 9,
         is_executable: true,
+        is_unsaved: encoding.is_some(),
         text: encoding.map(facts),
     };
     let content =
@@ -138,7 +139,7 @@ fn a_reply_says_what_files_are() {
     assert_eq!((file.content(), file.offset, file.first_line, state.line_count), (b"x".as_slice(), 4, 2, Some(3)));
     assert_eq!((state.terminators(), state.encoding()), (v1::Terminators::Crlf, v1::Encoding::Utf8Bom));
     assert_eq!((state.source(), state.is_executable, state.revision), (v1::Source::Active, Some(true), None));
-    assert_eq!(state.sha256, "07".repeat(32));
+    assert_eq!((state.sha256.as_str(), state.is_unsaved), ("07".repeat(32).as_str(), true));
     assert!(
         matches!(&read.results[1].result, Some(v1::file_result::Result::Failure(failure)) if failure.reason == "NOT_FOUND")
     );
@@ -155,9 +156,10 @@ fn a_reply_says_what_files_are() {
     let v1::answer::Answer::ListFiles(list) = Reply::List(page).into() else { panic!() };
     assert_eq!((list.files[0].sha256.as_str(), list.files[0].size_bytes, list.next_page_token.as_str()), ("", 9, "t"));
     let excerpt = Excerpt { start_line: 1, end_line: 2, text: "a\nb".to_owned() };
-    let found = SearchMatch { path: "A".to_owned(), doc_path: "ws/a".to_owned(), line: 2, excerpt };
+    let found = SearchMatch { path: "A".to_owned(), doc_path: "ws/a".to_owned(), line: 2, excerpt, is_unsaved: true };
     let found = SearchMatches { matches: vec![found], has_more: true };
     let v1::answer::Answer::SearchFiles(found) = Reply::Search(found).into() else { panic!() };
+    assert!(found.matches[0].is_unsaved);
     assert_eq!(
         (found.has_more, found.matches[0].line, found.matches[0].excerpt.as_ref().unwrap().end_line),
         (true, 2, 2)

@@ -204,10 +204,10 @@ fn check_content(portion: Portion, file: &v1::FileContent, room: &mut usize) -> 
         doc_path: state.doc_path.clone(),
         size_bytes: size,
         is_executable: state.is_executable.unwrap_or_default(),
+        is_unsaved: state.is_unsaved,
         text,
     };
-    let described =
-        v1::FileState { is_unsaved: state.is_unsaved, sha256: state.sha256.to_lowercase(), ..state.clone() };
-    let found = v1::FileState { is_unsaved: state.is_unsaved, is_executable: state.is_executable, ..info.into() };
+    let described = v1::FileState { sha256: state.sha256.to_lowercase(), ..state.clone() };
+    let found = v1::FileState { is_executable: state.is_executable, ..info.into() };
     if found == described { Ok(()) } else { misfit("is not what its digest and lines say") }
 }

@@ -201,7 +201,8 @@ fn content_message(part: CloudPart) -> v1::FileContent {
 fn state_message(copy: CloudCopy) -> v1::FileState {
     let CloudCopy { file, path, made, text } = copy;
     let (doc_path, size_bytes) = (file.doc_path.to_string(), file.content.size_bytes);
-    let state = v1::FileState::from(FileInfo { path, doc_path, size_bytes, is_executable: false, text });
+    let state =
+        v1::FileState::from(FileInfo { path, doc_path, size_bytes, is_executable: false, is_unsaved: false, text });
     v1::FileState {
         sha256: file.content.sha256.into(),
         is_executable: None,

@@ -169,6 +169,7 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
         | Reason::FileExists
         | Reason::FileMissing
         | Reason::FileChanged
+        | Reason::UnsavedBuffer
         | Reason::NotText
         | Reason::DirectoryCreateFailed
         | Reason::ReadFailed

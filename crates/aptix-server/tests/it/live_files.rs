@@ -100,6 +100,7 @@ impl Disk {
                     doc_path: "app/src/a.txt".to_owned(),
                     line: 2,
                     excerpt,
+                    is_unsaved: false,
                 };
                 Answer::SearchFiles(v1::SearchFilesResponse { matches: vec![found], has_more: false })
             }
@@ -135,6 +136,7 @@ impl Disk {
             doc_path: format!("app/{wanted}"),
             size_bytes: bytes.len() as u64,
             is_executable: false,
+            is_unsaved: false,
             text: Some(Facts::of(bytes)),
         };
         let (start, end) = match range.flatten().and_then(|range| range.range) {

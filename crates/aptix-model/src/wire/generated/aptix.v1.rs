@@ -1641,7 +1641,9 @@ pub struct FileState {
     /// Where this comes from.
     #[prost(enumeration = "Source", tag = "9")]
     pub source: i32,
-    /// Whether an editor holds this text and has not saved it. Not by agents of this version, which know files alone.
+    /// Whether this is the text of an editor's unsaved buffer, which differs from the file on disk. It comes with SOURCE_ACTIVE
+    /// alone, under the same read policy as the file. A batch that names the file is refused (UNSAVED_BUFFER) until the user saves
+    /// or discards the text. Lists describe the files on disk and never set it.
     #[prost(bool, tag = "10")]
     pub is_unsaved: bool,
     /// The revision of the event that made the cloud copy what it is. Absent with SOURCE_ACTIVE.
@@ -1809,6 +1811,9 @@ pub struct SearchMatch {
     /// That line and those around it; of each line at most the first 400 characters.
     #[prost(message, optional, tag = "4")]
     pub excerpt: ::core::option::Option<Excerpt>,
+    /// Whether the lines are those of an editor's unsaved buffer: see FileState.is_unsaved.
+    #[prost(bool, tag = "5")]
+    pub is_unsaved: bool,
 }
 /// A cloud file whose record the server cannot read. Every other file is served.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1902,7 +1907,7 @@ pub enum Source {
     Unspecified = 0,
     /// The file that was last reported by the workspace's agent.
     Cloud = 1,
-    /// The file on the workstation at this moment.
+    /// The file on the workstation at this moment, or the unsaved buffer that an editor there holds of it.
     Active = 2,
 }
 impl Source {
