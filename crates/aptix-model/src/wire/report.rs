@@ -226,8 +226,14 @@ impl From<FileReport> for v1::FileReport {
 }
 
 impl From<Failure> for v1::Failure {
+    /// The failure of a file that was read on the workstation, if one was.
     fn from(failure: Failure) -> Self {
+        let current_source =
+            if failure.current_sha256.is_some() { v1::Source::Active } else { v1::Source::Unspecified };
         Self {
+            current_source: current_source.into(),
+            current_time: None,
+            current_batch_id: String::new(),
             reason: failure.reason.code().into(),
             detail: failure.detail.map(|detail| detail.code().into()).unwrap_or_default(),
             message: failure.message,

@@ -2,6 +2,7 @@
 
 pub mod ask;
 pub mod cancel;
+pub mod early;
 pub mod event;
 pub mod event_filter;
 pub mod feed;

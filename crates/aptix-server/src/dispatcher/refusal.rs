@@ -150,3 +150,8 @@ pub fn crowded(what: &str) -> Failure {
     let message = format!("the call lost its place among the {what}: it made no progress, and others waited");
     Failure::new(Reason::ResourceExhausted, message).hint("call again, and send or read without pauses")
 }
+
+/// Whether a read is refused for its one file, which is missing or ambiguous: others can be answered.
+pub(crate) fn is_of_one_file(failure: &Failure) -> bool {
+    matches!(failure.reason, Reason::NotFound | Reason::AmbiguousPath)
+}

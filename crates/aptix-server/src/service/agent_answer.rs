@@ -105,6 +105,8 @@ fn file_of(result: &v1::FileResult) -> Result<Option<&v1::FileContent>, Misfit> 
             if texts.iter().any(|text| text.len() > TEXT_BYTES)
                 || !failure.nearest.is_empty()
                 || failure.next_action.is_some()
+                || failure.current_time.is_some()
+                || !failure.current_batch_id.is_empty()
             {
                 return Err("a failure holds more than the failure of a read may".to_owned());
             }

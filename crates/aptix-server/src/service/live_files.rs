@@ -17,7 +17,7 @@ use super::agent_answer::{self, wrong};
 use super::page;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::files::{CloudCopy, CloudPart, DamagedCopy};
-use crate::dispatcher::refusal::Refusal;
+use crate::dispatcher::refusal::{Refusal, is_of_one_file};
 use crate::ticket::Asker;
 
 /// Matches of a search that does not say how many, and at most.
@@ -186,9 +186,7 @@ impl LiveFiles<'_> {
 fn cloud_result(found: Result<v1::FileContent, Refusal>) -> Result<v1::FileResult, Refusal> {
     match found {
         Ok(file) => Ok(Ok(file).into()),
-        Err(Refusal::Denied(failure)) if matches!(failure.reason, Reason::NotFound | Reason::AmbiguousPath) => {
-            Ok(Err(*failure).into())
-        }
+        Err(Refusal::Denied(failure)) if is_of_one_file(&failure) => Ok(Err(*failure).into()),
         Err(refusal) => Err(refusal),
     }
 }

@@ -1,5 +1,7 @@
-//! What would become of a batch that is only validated: asked of the agent, while one that previews serves the workspace.
+//! What would become of a batch that is only validated: asked of the agent, while one that previews serves the workspace;
+//! else what the cloud copies of its files say.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use aptix_model::batch::{Batch, Content};
@@ -9,7 +11,8 @@ use aptix_model::failure::Failure;
 use aptix_model::id::WorkspaceId;
 use aptix_model::presence::QuestionKind;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::Report;
+use aptix_model::report::fit::failures as fitting;
+use aptix_model::report::{Report, Warning};
 use aptix_model::wire::question::Ask;
 use aptix_model::wire::{v1, v1::answer, v1::question};
 use tokio::time::Instant;
@@ -17,11 +20,13 @@ use tokio::time::Instant;
 use super::agent_answer::wrong;
 use super::report::bounded;
 use crate::dispatcher::Dispatcher;
+use crate::dispatcher::early::EarlyFailure;
 use crate::dispatcher::fit::fit;
 use crate::dispatcher::refusal::Refusal;
 use crate::ticket::Asker;
 
-/// The report that the batch would have; nothing where no agent previews it. Content in blobs is not previewed.
+/// The report that the batch would have, from the agent; where none previews it, from the cloud copies of its files if it does
+/// not fit them, else nothing. Content in blobs is not previewed.
 pub(super) async fn preview(
     dispatcher: &Dispatcher,
     asker: &Asker,
@@ -32,7 +37,7 @@ pub(super) async fn preview(
     let serving = dispatcher.serving(workspace);
     let has_blobs = batch.files.iter().any(|file| matches!(file.edit.content(), Some(Content::Blob(_))));
     if has_blobs || !serving.is_some_and(|serving| serving.presence.answers(QuestionKind::Preview)) {
-        return Ok(None);
+        return early(dispatcher, workspace, (batch, dialect)).await;
     }
     let ask = Ask(question::Ask::Preview(batch.clone().into()));
     let answer = match dispatcher.ask(workspace, asker, ask, Instant::now() + patience).await {
@@ -50,6 +55,39 @@ pub(super) async fn preview(
         report.failures = in_terms_of(dialect, batch, report.failures);
     }
     Ok(Some(report.into()))
+}
+
+/// The failures of line patches that do not fit the cloud copies of their files, each with the copy that it names.
+async fn early(
+    dispatcher: &Dispatcher,
+    workspace: &WorkspaceId,
+    (batch, dialect): (&Batch, Option<Dialect>),
+) -> Result<Option<v1::Report>, Refusal> {
+    let (mut failures, mut copies) = (Vec::new(), HashMap::new());
+    for EarlyFailure { failure, copy } in dispatcher.compare(workspace, batch).await? {
+        copies.insert(failure.file_index.and_then(|index| u32::try_from(index).ok()), copy);
+        failures.push(failure);
+    }
+    if failures.is_empty() {
+        return Ok(None);
+    }
+    if let Some(dialect) = dialect {
+        failures = in_terms_of(dialect, batch, failures);
+    }
+    let mut failures: Vec<v1::Failure> = fitting(failures).into_iter().map(Into::into).collect();
+    for failure in &mut failures {
+        let Some(copy) = copies.get(&failure.file_index) else { continue };
+        failure.current_source = v1::Source::Cloud.into();
+        failure.current_time = copy.made.map(|(at, _)| at.into());
+        failure.current_batch_id = copy.made.map(|(_, batch)| batch.to_string()).unwrap_or_default();
+    }
+    let warnings = vec![of_copies().into()];
+    Ok(Some(v1::Report { outcome: v1::Outcome::Failed.into(), failures, warnings, ..v1::Report::default() }))
+}
+
+fn of_copies() -> Warning {
+    let message = "no agent that previews serves the workspace: line patches were compared with the files as they were last reported";
+    Warning { code: "CLOUD_COPY".to_owned(), message: message.to_owned(), line: None }
 }
 
 /// Whether no agent answered: that hinders no batch from being validated.

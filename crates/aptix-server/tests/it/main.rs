@@ -8,6 +8,7 @@ mod busy;
 mod damage;
 mod delivery;
 mod documents;
+mod early;
 mod fitting;
 mod hand_made;
 mod held_up;

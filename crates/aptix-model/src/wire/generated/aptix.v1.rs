@@ -947,6 +947,39 @@ pub struct Document {
     #[prost(bytes = "bytes", tag = "2")]
     pub text: ::prost::bytes::Bytes,
 }
+/// Where an answer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Source {
+    /// Not a source: no wish in a request, never in an answer.
+    Unspecified = 0,
+    /// The file that was last reported by the workspace's agent.
+    Cloud = 1,
+    /// The file on the workstation at this moment, or the unsaved buffer that an editor there holds of it.
+    Active = 2,
+}
+impl Source {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SOURCE_UNSPECIFIED",
+            Self::Cloud => "SOURCE_CLOUD",
+            Self::Active => "SOURCE_ACTIVE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SOURCE_UNSPECIFIED" => Some(Self::Unspecified),
+            "SOURCE_CLOUD" => Some(Self::Cloud),
+            "SOURCE_ACTIVE" => Some(Self::Active),
+            _ => None,
+        }
+    }
+}
 /// What became of a batch at the agent. Each text in it is at most 64 KiB, the failures together at most 2 MiB. Of a report
 /// that has more than 2 MiB in all, the server does not keep the diff, and sets diff_omitted.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1080,13 +1113,24 @@ pub struct Failure {
     /// Real lines of the current file that belong to the failure, best first. At most 3 excerpts of 20 lines each.
     #[prost(message, repeated, tag = "10")]
     pub nearest: ::prost::alloc::vec::Vec<Excerpt>,
-    /// SHA-256 of the file's bytes as they are now. Absent if the file was not read.
+    /// SHA-256 of the file's bytes, as read from current_source. Absent if the file was not read.
     #[prost(string, optional, tag = "11")]
     pub current_sha256: ::core::option::Option<::prost::alloc::string::String>,
     /// The whole batch corrected. Given, with its first failure only, where every failure has exactly one way out and the
     /// corrected batch was found to apply to the files as they were. Absent otherwise.
     #[prost(message, optional, tag = "12")]
     pub next_action: ::core::option::Option<Document>,
+    /// Where the file was read: SOURCE_ACTIVE on the workstation, at the moment of the failure; SOURCE_CLOUD only in the preview of
+    /// a batch that was validated while no agent served the workspace. Unspecified without current_sha256. The server sets it, and
+    /// ignores what an agent sends.
+    #[prost(enumeration = "Source", tag = "13")]
+    pub current_source: i32,
+    /// With SOURCE_CLOUD: when the copy got these bytes. Absent if the server cannot read that event.
+    #[prost(message, optional, tag = "14")]
+    pub current_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// With SOURCE_CLOUD: the batch that gave them to it. Empty if the server cannot read that event.
+    #[prost(string, tag = "15")]
+    pub current_batch_id: ::prost::alloc::string::String,
 }
 /// Consecutive lines of a real file.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1898,39 +1942,6 @@ pub struct DownloadBlobResponse {
     /// The next bytes, at most 1 MiB. A blob without bytes comes as one empty chunk.
     #[prost(bytes = "bytes", tag = "1")]
     pub chunk: ::prost::bytes::Bytes,
-}
-/// Where an answer comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
-#[repr(i32)]
-pub enum Source {
-    /// Not a source: no wish in a request, never in an answer.
-    Unspecified = 0,
-    /// The file that was last reported by the workspace's agent.
-    Cloud = 1,
-    /// The file on the workstation at this moment, or the unsaved buffer that an editor there holds of it.
-    Active = 2,
-}
-impl Source {
-    /// String value of the enum field names used in the ProtoBuf definition.
-    ///
-    /// The values are not transformed in any way and thus are considered stable
-    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
-    pub fn as_str_name(&self) -> &'static str {
-        match self {
-            Self::Unspecified => "SOURCE_UNSPECIFIED",
-            Self::Cloud => "SOURCE_CLOUD",
-            Self::Active => "SOURCE_ACTIVE",
-        }
-    }
-    /// Creates an enum from field names used in the ProtoBuf definition.
-    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
-        match value {
-            "SOURCE_UNSPECIFIED" => Some(Self::Unspecified),
-            "SOURCE_CLOUD" => Some(Self::Cloud),
-            "SOURCE_ACTIVE" => Some(Self::Active),
-            _ => None,
-        }
-    }
 }
 /// How the lines of a file end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -3868,8 +3879,9 @@ pub struct SubmitBatchRequest {
     #[prost(message, optional, tag = "4")]
     pub origin: ::core::option::Option<Origin>,
     /// If true, nothing is stored. Everything is checked that can be checked without files; while an agent serves the workspace
-    /// and previews, also what would become of the files: then the answer has preview. The batch comes without ids. A request id
-    /// that was used for other content is refused as it would be without validate_only, with REQUEST_ID_REUSED.
+    /// and previews, also what would become of the files; while none does, whether line patches fit the cloud copies of their
+    /// files: see preview. The batch comes without ids. A request id that was used for other content is refused as it would be
+    /// without validate_only, with REQUEST_ID_REUSED.
     #[prost(bool, tag = "5")]
     pub validate_only: bool,
     /// How much of the batch the answer holds.
@@ -3900,8 +3912,12 @@ pub struct SubmitBatchResponse {
     /// The batch, with the ids that the server gave it; those of its changes with BATCH_VIEW_FULL.
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
-    /// What would become of the batch, as a report; only with validate_only, and only if an agent answered. Content in blobs is not
-    /// previewed. Where both are too large for a message, the batch's content is left out first, then the finer points of this.
+    /// What would become of the batch, as a report; only with validate_only. The agent that serves the workspace makes it; it
+    /// previews no content in blobs. Without an agent that previews, the server compares line patches with the cloud copies of
+    /// their files, as far as these have at most 1 MiB together: then the preview has the failures, with SOURCE_CLOUD, and is absent
+    /// if there are none. That is an early answer only: a stored batch is refused by the agent alone, from the files on disk.
+    /// Where the batch and the preview are too large for a message, the batch's content is left out first, then the finer points
+    /// of the preview.
     #[prost(message, optional, tag = "2")]
     pub preview: ::core::option::Option<Report>,
     /// What the author should know of the document, such as a block that was taken for an example. At most 100.
