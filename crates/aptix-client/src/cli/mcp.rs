@@ -1,5 +1,7 @@
 //! `aptix mcp`: the tools, served on stdin and stdout over one workspace.
 
+use aptix_model::tools::catalogue::Selection;
+
 use crate::mcp::server::serve;
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
@@ -8,17 +10,22 @@ use crate::workspace::roots::root::RootSpec;
 use super::exit::Exit;
 use super::home_dirs::HomeDirs;
 use super::serving;
+use super::tools::parse_tools;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// The directory to edit files in, and the name docPaths know it by
     #[arg(long, value_name = "[NAME=]DIR", default_value = ".")]
     pub(super) root: RootSpec,
+    /// The tools that are served: core, all, or names separated by commas
+    #[arg(long, value_name = "core|all|NAME,...", default_value = "all", value_parser = parse_tools)]
+    pub(super) tools: Selection,
 }
 
 /// Serves; `name` names the connection.
 pub(super) async fn run(args: Args, homes: &HomeDirs, name: String) -> anyhow::Result<Exit> {
     let policies = PolicyFiles::new(&homes.config_home()?, Caller::Model);
     let streams = (tokio::io::stdin(), tokio::io::stdout());
-    serving::run(vec![args.root], homes, |workspace, stop| serve(workspace, policies, name, streams, stop)).await
+    serving::run(vec![args.root], homes, |workspace, stop| serve(workspace, policies, args.tools, name, streams, stop))
+        .await
 }

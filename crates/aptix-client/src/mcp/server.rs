@@ -8,11 +8,12 @@ use std::time::Duration;
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
-use aptix_model::tools::tool::{CATEGORY, EXECUTION_LOCATION, Effect, Form};
-use aptix_model::tools::{self, TOOLS};
+use aptix_model::tools::catalogue::Selection;
+use aptix_model::tools::shape::Shape;
+use aptix_model::tools::tool::{Effect, Form};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult, MetaObject,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, ServerInitializeError, serve_server_with_ct};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -47,9 +48,9 @@ const CONVERSATION: &str = "aptix/conversationId";
 const TURN: &str = "aptix/turnId";
 
 /// The instructions for every client.
-const INSTRUCTIONS: &str = "Tools that edit the files of one workspace: exactly as described, or not at all. Paths are \
-    relative to the workspace root. A refusal says what was found instead, and what to do next; where it carries \
-    nextAction, that call is complete and ready to be sent.";
+const INSTRUCTIONS: &str = "Tools that edit the files of one workspace: exactly as described, or not at all. Paths start at \
+    the workspace root and have forward slashes. A refusal has errors[]: code, message, hint, nearest (real lines of \
+    the file), currentSha256; where an error carries nextAction, that call is complete and ready to be sent.";
 
 /// Why serving the tools failed.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +63,7 @@ pub enum ServeError {
     Broken(#[from] tokio::task::JoinError),
 }
 
-/// Serves the tools on a workspace to one client. `name` names the connection: the session whose clipboards are used, and the
+/// Serves some tools on a workspace to one client. `name` names the connection: the session whose clipboards are used, and the
 /// owner of prepared edits. Ends with the client, or when `stop` is cancelled; calls that write are finished first.
 ///
 /// # Errors
@@ -70,6 +71,7 @@ pub enum ServeError {
 pub async fn serve(
     workspace: Workspace,
     policies: PolicyFiles,
+    tools: Selection,
     name: String,
     streams: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
     stop: CancellationToken,
@@ -81,6 +83,7 @@ pub async fn serve(
     let author = Arc::new(Author::new(workspace, policies, name));
     let server = Server {
         author: Arc::clone(&author),
+        tools,
         looks: Arc::new(Semaphore::new(LOOKS)),
         turns: Turns::default(),
         work: work.clone(),
@@ -103,6 +106,7 @@ pub async fn serve(
 
 struct Server {
     author: Arc<Author>,
+    tools: Selection,
     looks: Arc<Semaphore>,
     turns: Turns,
     work: TaskTracker,
@@ -112,7 +116,7 @@ impl Server {
     /// Carries out a call when it is its turn.
     async fn call(&self, name: &str, request: Request, arguments: Arguments, until: Until) -> ToolAnswer {
         let Arguments { text: arguments, number } = arguments;
-        let tool = match tools::find(name) {
+        let tool = match self.tools.find(name) {
             Ok(tool) => tool,
             Err(failure) => {
                 let failures = [failure];
@@ -164,7 +168,11 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().map(listed).collect()))
+        let listed = self.tools.tools().iter().map(|tool| serde_json::from_value(Shape::Mcp.render(tool, false)));
+        listed.collect::<Result<_, _>>().map(ListToolsResult::with_all_items).map_err(|error| {
+            tracing::error!(%error, "the catalogue is not in the protocol's shape");
+            ErrorData::internal_error("the catalogue cannot be listed", None)
+        })
     }
 
     async fn call_tool(
@@ -186,19 +194,4 @@ impl ServerHandler for Server {
 fn about(context: &RequestContext<RoleServer>) -> Request {
     let text = |key| context.meta.0.0.get(key).and_then(Value::as_str).map(str::to_owned);
     Request { id: context.id.to_string(), conversation: text(CONVERSATION), turn: text(TURN) }
-}
-
-/// A tool as the protocol lists it.
-fn listed(tool: &tools::tool::Tool) -> Tool {
-    let hints = ToolAnnotations::new()
-        .read_only(tool.effect != Effect::Writes)
-        .destructive(tool.effect == Effect::Writes)
-        .open_world(false);
-    let mut about = MetaObject::new();
-    about.0.insert("aptix/category".to_owned(), Value::from(CATEGORY));
-    about.0.insert("aptix/executionLocation".to_owned(), Value::from(EXECUTION_LOCATION));
-    Tool::new(tool.name, tool.description, tool.input_schema())
-        .with_raw_output_schema(Arc::new(tool.output_schema()))
-        .with_annotations(hints)
-        .with_meta(about)
 }

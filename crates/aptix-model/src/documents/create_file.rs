@@ -16,7 +16,7 @@ pub(super) const KEYS: Keys = Keys { unique: &["content", "overwrite"], others: 
 #[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct CreateFileDocument {
-    /// The file, relative to the workspace root, with forward slashes: src/main.rs
+    /// The file, from the workspace root: src/main.rs
     #[cfg_attr(feature = "tools", schemars(required))]
     path: Option<String>,
     /// The full text of the file

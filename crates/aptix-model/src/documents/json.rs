@@ -266,38 +266,6 @@ impl<'de> Deserialize<'de> for Whole {
     }
 }
 
-/// A field where it matters whether it is absent or null.
-#[derive(Default, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Given<T> {
-    /// The document does not have it.
-    #[default]
-    Absent,
-    /// The document has it, null or a value.
-    Present(Option<T>),
-}
-
-impl<T> Given<T> {
-    /// Whether the document does not have the field; it may have it and be null.
-    pub(super) const fn is_absent(&self) -> bool {
-        matches!(self, Self::Absent)
-    }
-
-    /// The value, if there is one.
-    pub(super) fn value(self) -> Option<T> {
-        match self {
-            Self::Absent => None,
-            Self::Present(value) => value,
-        }
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Option::deserialize(deserializer).map(Self::Present)
-    }
-}
-
 /// A list that stops reading once it is longer than any batch may be.
 #[derive(Serialize)]
 pub(crate) struct Bounded<T, const MAX: usize>(pub(super) Vec<T>);

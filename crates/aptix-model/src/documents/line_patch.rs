@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::dialect::{Parsed, parsed};
-use super::fields::Fields;
-use super::json::{self, Bounded, Given, Named, Place, Whole};
+use super::fields::{Fields, given};
+use super::json::{self, Bounded, Named, Place, Whole};
 use super::keys::Keys;
 use crate::batch::{Batch, Change, FileEdit, FilePatch, LinePatch, Operation, PartialBatch, Target};
 use crate::failure::Failure;
@@ -96,8 +96,8 @@ struct ChangeDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_original_lines: Option<Vec<String>>,
     /// insert, replace: the lines that come, without terminators
-    #[serde(default, skip_serializing_if = "Given::is_absent")]
-    new_lines: Given<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_lines: Option<Vec<String>>,
 }
 
 impl Named for ChangeDocument {
@@ -113,7 +113,7 @@ pub(super) fn parse(text: &str) -> Parsed {
     for (index, file) in files.into_iter().flat_map(|files| files.0).enumerate() {
         part.add_file(index, |failures| reading.file(index, file, failures));
     }
-    part.batch = Batch { label: document.batch_label, key: document.batch_key, ..part.batch };
+    part.batch = Batch { label: given(document.batch_label), key: given(document.batch_key), ..part.batch };
     parsed(part, reading.warnings)
 }
 
@@ -141,8 +141,8 @@ impl Reading {
             changes.filter_map(|(position, change)| self.change((index, position), change, failures)).collect();
         Some(FilePatch {
             target: Target::DocPath(document_spelling(&path?)),
-            key: file.file_key,
-            label: file.file_label,
+            key: given(file.file_key),
+            label: given(file.file_label),
             edit: FileEdit::LinePatch(LinePatch { original_sha256: file.original_sha256.unwrap_or_default(), changes }),
         })
     }
@@ -167,7 +167,7 @@ impl Reading {
                 forbid("endLine", change.end_line.is_some());
                 forbid("expectedOriginalLines", change.expected_original_lines.is_some());
                 let after_line = fields.require("afterLine", change.after_line);
-                let new_lines = fields.require("newLines", change.new_lines.value());
+                let new_lines = fields.require("newLines", change.new_lines);
                 Operation::Insert { after_line: after_line?.0, new_lines: new_lines? }
             }
             "replace" => {
@@ -175,7 +175,7 @@ impl Reading {
                 let start_line = fields.require("startLine", change.start_line);
                 let end_line = fields.require("endLine", change.end_line);
                 let expected = fields.require("expectedOriginalLines", change.expected_original_lines);
-                let new_lines = fields.require("newLines", change.new_lines.value());
+                let new_lines = fields.require("newLines", change.new_lines);
                 Operation::Replace {
                     start_line: start_line?.0,
                     end_line: end_line?.0,
@@ -185,7 +185,7 @@ impl Reading {
             }
             "delete" => {
                 forbid("afterLine", change.after_line.is_some());
-                forbid("newLines", !change.new_lines.is_absent());
+                forbid("newLines", change.new_lines.is_some());
                 let start_line = fields.require("startLine", change.start_line);
                 let end_line = fields.require("endLine", change.end_line);
                 let expected = fields.require("expectedOriginalLines", change.expected_original_lines);
@@ -200,7 +200,7 @@ impl Reading {
                 return None;
             }
         };
-        Some(Change { key: change.change_key, description: change.description, operation })
+        Some(Change { key: given(change.change_key), description: given(change.description), operation })
     }
 }
 
@@ -233,7 +233,7 @@ fn change_document(change: Change) -> ChangeDocument {
         Operation::Insert { after_line, new_lines } => ChangeDocument {
             operation: operation("insert"),
             after_line: Some(Whole(after_line)),
-            new_lines: Given::Present(Some(new_lines)),
+            new_lines: Some(new_lines),
             ..words
         },
         Operation::Replace { start_line, end_line, expected_original_lines, new_lines } => ChangeDocument {
@@ -241,7 +241,7 @@ fn change_document(change: Change) -> ChangeDocument {
             start_line: Some(Whole(start_line)),
             end_line: Some(Whole(end_line)),
             expected_original_lines: Some(expected_original_lines),
-            new_lines: Given::Present(Some(new_lines)),
+            new_lines: Some(new_lines),
             ..words
         },
         Operation::Delete { start_line, end_line, expected_original_lines } => ChangeDocument {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::dialect::Parsed;
-use super::fields::Fields;
+use super::fields::{Fields, given};
 use super::json::{self, Bounded, Named, Place};
 use super::keys::Keys;
 use crate::batch::{Batch, FileEdit, FilePatch, Reindent, SearchChange, SearchOperation, SearchPatch, Target};
@@ -30,7 +30,7 @@ const OPERATIONS: [&str; 4] = ["replace", "append_eof", "prepend_bof", "overwrit
 #[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct PatchDocument {
-    /// The file, relative to the workspace root, with forward slashes: src/main.rs
+    /// The file, from the workspace root: src/main.rs
     #[cfg_attr(feature = "tools", schemars(required))]
     path: Option<String>,
     /// All found in the file as it is now
@@ -94,11 +94,14 @@ pub(super) fn parse(text: &str) -> Parsed {
 
 fn read_change(fields: &mut Fields<'_>, change: ChangeDocument) -> Option<SearchChange> {
     let name = fields.require("operation", change.operation)?;
+    let (to_clipboard, from_clipboard) = (given(change.to_clipboard), given(change.from_clipboard));
+    // Beside a clipboard, an empty new text is what a provider that requires every field sends for none.
+    let new_text = if from_clipboard.is_some() { given(change.new_text) } else { change.new_text };
     let operation = match name.as_str() {
         "replace" => SearchOperation::Replace { old_text: fields.require("oldText", change.old_text)? },
         "append_eof" | "prepend_bof" | "overwrite" => {
             for (field, is_given) in
-                [("oldText", change.old_text.is_some()), ("toClipboard", change.to_clipboard.is_some())]
+                [("oldText", given(change.old_text).is_some()), ("toClipboard", to_clipboard.is_some())]
             {
                 fields.forbid(field, is_given, &format!("operation '{name}'"), ", or use the operation 'replace'");
             }
@@ -119,10 +122,13 @@ fn read_change(fields: &mut Fields<'_>, change: ChangeDocument) -> Option<Search
     };
     Some(SearchChange {
         operation,
-        new_text: change.new_text,
-        to_clipboard: change.to_clipboard,
-        from_clipboard: change.from_clipboard,
-        reindent: change.reindent.map(prefixes),
+        new_text,
+        to_clipboard,
+        from_clipboard,
+        reindent: change
+            .reindent
+            .map(prefixes)
+            .filter(|reindent| !reindent.strip.is_empty() || !reindent.add.is_empty()),
     })
 }
 

@@ -1,6 +1,5 @@
-//! The schemas of answers about batches, and of the parts that answers share.
-//!
-//! They name the keys that a model acts on; the answers carry more (the object of `aptix apply --json`).
+//! The schemas of answers about batches: the keys that a model acts on, and no more. Every answer carries more (the object
+//! of `aptix apply --json`), and the guide says what an error holds.
 
 use serde_json::{Map, Value, json};
 
@@ -15,30 +14,7 @@ fn open(properties: Value, required: &[&str]) -> Map<String, Value> {
     schema
 }
 
-fn text(about: &str) -> Value {
-    json!({ "type": "string", "description": about })
-}
-
-fn errors() -> Value {
-    let error = open(
-        json!({
-            "code": text("The reason, one of a fixed catalogue"),
-            "detail": { "type": ["string", "null"] },
-            "message": text("What was expected and what was found"),
-            "hint": { "type": ["string", "null"], "description": "What to do next" },
-            "path": { "type": ["string", "null"] },
-            "changeIndex": { "type": ["integer", "null"] },
-            "line": { "type": ["integer", "null"] },
-            "nearest": { "type": "array", "items": { "type": "object" }, "description": "Real lines of the file" },
-            "currentSha256": { "type": ["string", "null"] },
-            "nextAction": { "type": ["object", "null"], "description": "The corrected call: tool and arguments" },
-        }),
-        &["code", "message"],
-    );
-    json!({ "type": "array", "items": error })
-}
-
-fn warnings() -> Value {
+fn objects() -> Value {
     json!({ "type": "array", "items": { "type": "object" } })
 }
 
@@ -46,7 +22,7 @@ fn warnings() -> Value {
 pub(super) fn or_errors<A: schemars::JsonSchema>() -> Map<String, Value> {
     let mut schema = schema::output::<A>();
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.insert("errors".into(), errors());
+        properties.insert("errors".into(), objects());
     }
     schema.insert("required".into(), ["success"].as_slice().into());
     schema
@@ -57,13 +33,12 @@ pub(super) fn batch() -> Map<String, Value> {
     open(
         json!({
             "success": { "type": "boolean" },
-            "batchId": { "type": ["string", "null"], "description": "What aptix log and aptix undo know it by" },
-            "state": { "type": "string", "enum": ["APPLIED", "PREPARED", "FAILED"] },
-            "dryRun": { "type": "boolean" },
-            "files": { "type": "array", "items": { "type": "object" }, "description": "What became of each file" },
-            "errors": errors(),
-            "warnings": warnings(),
-            "diff": text("The unified diff; empty if it is too long"),
+            "batchId": { "type": ["string", "null"] },
+            "state": { "type": "string" },
+            "files": objects(),
+            "errors": objects(),
+            "warnings": objects(),
+            "diff": { "type": "string" },
         }),
         &["success", "errors"],
     )
@@ -73,28 +48,17 @@ pub(super) fn batch() -> Map<String, Value> {
 pub(super) fn planned() -> Map<String, Value> {
     let mut schema = batch();
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.insert("hunkId".into(), text("What apply_file_modification takes"));
-        let about = "Until when, in milliseconds since 1970";
-        properties.insert("expiresAtMs".into(), json!({ "type": "integer", "minimum": 0, "description": about }));
+        properties.insert("hunkId".into(), json!({ "type": "string" }));
+        properties.insert("expiresAtMs".into(), json!({ "type": "integer", "minimum": 0 }));
     }
     schema
 }
 
 /// The envelope of `workspace_write_patch` (TUL-002 9).
 pub(super) fn invoke_result() -> Map<String, Value> {
-    let result = json!({
-        "type": ["object", "null"],
-        "properties": {
-            "batchId": { "type": "string" },
-            "batchKey": { "type": ["string", "null"] },
-            "batchLabel": { "type": ["string", "null"] },
-            "files": { "type": "array", "items": { "type": "object" } },
-            "diff": { "type": "string" },
-        },
-        "required": ["batchId", "files"],
-    });
+    let result = json!({ "type": ["object", "null"] });
     open(
-        json!({ "successful": { "type": "boolean" }, "result": result, "errors": errors(), "warnings": warnings() }),
+        json!({ "successful": { "type": "boolean" }, "result": result, "errors": objects(), "warnings": objects() }),
         &["successful", "result", "errors", "warnings"],
     )
 }

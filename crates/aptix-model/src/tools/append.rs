@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::planning::{apart, planned, prepare};
-use super::tool::{Call, Effect, Form, Tool, read};
+use super::planning::{planned, prepare};
+use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::batch::AnchorPlace;
 use crate::failure::Failure;
@@ -12,11 +12,11 @@ use crate::failure::Failure;
 pub(super) const TOOL: Tool = Tool {
     name: "prepare_file_append",
     description: concat!(
-        "Plan lines at the end of a file; a file that is not there is made. Writes nothing.\n\n\
-        Inputs: path, content, existing_hunk_id (a plan of yours that this one replaces; empty: a new one).",
-        planned!(),
-        apart!()
+        "Plan lines at the end of a file; a missing file is created. Writes nothing.\n\n\
+        Inputs: path, content, existing_hunk_id.",
+        planned!()
     ),
+    set: Set::Other,
     effect: Effect::Prepares,
     form: Form::Plain,
     input: schema::input::<Arguments>,
@@ -27,11 +27,11 @@ pub(super) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file, relative to the workspace root, with forward slashes: src/main.rs
+    /// The file, from the workspace root: src/main.rs
     path: String,
     /// The lines that come at the end
     content: String,
-    /// A plan of yours, made by the same tool, that this one replaces; empty or left out: a new plan
+    /// A plan of yours, of the same tool, that this one replaces; empty: a new plan
     existing_hunk_id: Option<String>,
 }
 

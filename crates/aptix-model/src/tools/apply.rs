@@ -3,22 +3,21 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::planning::{apart, hunk_id};
-use super::tool::{Call, Effect, Form, Tool, read};
+use super::planning::hunk_id;
+use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::failure::Failure;
 
 pub(super) const TOOL: Tool = Tool {
     name: "apply_file_modification",
-    description: concat!(
-        "Write one edit that a prepare_file_* tool planned.\n\n\
+    description: "Write one edit that a prepare_file_* tool planned.\n\n\
         Inputs: hunk_id, as preparing gave it.\n\n\
-        Behavior: writes exactly what was planned, for the file exactly as it was then; if anybody changed the \
-        file since, nothing is written and the edit has to be prepared again. A plan can be applied once, by \
-        the caller that prepared it, within its hour.\n\n\
-        Output: a YAML summary with the lines as they are now (apply_evidence), and the unified diff.",
-        apart!()
-    ),
+        Behavior: writes exactly what was planned. If anybody changed the file since, nothing is written: prepare \
+        the edit again. A plan is applied once, by the caller that prepared it, within its hour.\n\n\
+        Output: a YAML summary with the lines as they are now (apply_evidence), and the unified diff.\n\n\
+        Order: calls of one message run in parallel and do not see each other's results. Never mix preparing \
+        (prepare_file_*) and applying in one message: prepare, read the answer, and apply in the next message.",
+    set: Set::Other,
     effect: Effect::Writes,
     form: Form::Plain,
     input: schema::input::<Arguments>,

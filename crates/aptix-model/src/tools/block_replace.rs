@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::names;
-use super::planning::{MATCHES, Which, anchor, apart, matching, planned, prepare};
-use super::tool::{Call, Effect, Form, Tool, read};
+use super::planning::{MATCHES, Which, anchor, matching, planned, prepare};
+use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::batch::AnchorPlace;
 use crate::failure::Failure;
@@ -15,13 +15,11 @@ pub(super) const TOOL: Tool = Tool {
     description: concat!(
         "Plan the replacement of the lines between two lines that anchors describe. Writes nothing.\n\n\
         Inputs: path, start_anchor, end_anchor (the next line below the start that fits), content, \
-        include_anchors (true, the default: the two anchor lines stay; false: they are replaced as well), match \
-        (contains, the default, equals or regex; for both anchors), occurrence (of the start anchor: a number from \
-        1, or last; empty or 0: it fits one line), existing_hunk_id (a plan of yours that this one replaces; \
-        empty: a new one).",
-        planned!(),
-        apart!()
+        include_anchors (false: the two anchor lines are replaced as well), match (for both anchors), occurrence \
+        (of the start anchor), existing_hunk_id.",
+        planned!()
     ),
+    set: Set::Other,
     effect: Effect::Prepares,
     form: Form::Plain,
     input: schema::input::<Arguments>,
@@ -32,7 +30,7 @@ pub(super) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file, relative to the workspace root, with forward slashes: src/main.rs
+    /// The file, from the workspace root: src/main.rs
     path: String,
     /// What describes the line above the block
     start_anchor: String,
@@ -49,7 +47,7 @@ struct Arguments {
     matching: Option<String>,
     /// Which of several start lines: from 1, or "last"; 0 or empty: it fits one line
     occurrence: Option<Which>,
-    /// A plan of yours, made by the same tool, that this one replaces; empty or left out: a new plan
+    /// A plan of yours, of the same tool, that this one replaces; empty: a new plan
     existing_hunk_id: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::schema;
-use super::tool::{Call, Effect, Form, Tool};
+use super::tool::{Call, Effect, Form, Set, Tool};
 use crate::create_file_code;
 use crate::documents::create_file::CreateFileDocument;
 use crate::documents::{self, Dialect};
@@ -13,17 +13,15 @@ use crate::report::{FileReport, FileStatus};
 
 pub(super) const TOOL: Tool = Tool {
     name: "workspace_create_file",
-    description: "Create a new file in the user's workspace or fully replace an existing file when explicitly \
-        allowed.\n\n\
-        Inputs: path (required, relative, inside the workspace), content (required, the full text; written as \
-        UTF-8 without byte order mark, lines ended by \\n), overwrite (optional, default false; true if the file \
-        exists and is meant to be replaced), contentFormat (optional; verbatim: content that looks like a diff, a \
-        fenced block or a text with lines left out is written all the same).\n\n\
-        Behavior: fails if the file exists and overwrite is false. Creates missing directories. Writes the \
-        complete file at once or nothing. Not for edits of existing files: use patch or workspace_write_patch.\n\n\
+    description: "Create a new file, or replace a whole one when overwrite is true.\n\n\
+        Inputs: path, content (all of it; written as UTF-8 without byte order mark, lines ended by \\n), overwrite \
+        (default false), contentFormat (verbatim: content that looks like a diff, a fenced block or a text with \
+        lines left out is meant).\n\n\
+        Behavior: fails if the file exists and overwrite is false. Creates missing directories. To edit an \
+        existing file, use patch or workspace_write_patch.\n\n\
         Output: success, message, the normalized path, sizeBytes, hash (SHA-256 of the bytes written), created, \
-        overwritten, errorCode (FileExists, InvalidPath, DirectoryCreateFailed, WriteFailed, TooLarge, HashFailed, \
-        UnhandledException, or null).",
+        overwritten, errorCode (null on success) and detail, a finer word for it.",
+    set: Set::Core,
     effect: Effect::Writes,
     form: Form::Created,
     input: schema::input::<CreateFileDocument>,

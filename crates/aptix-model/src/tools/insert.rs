@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::names;
-use super::planning::{MATCHES, Which, anchor, apart, matching, planned, prepare};
-use super::tool::{Call, Effect, Form, Tool, read};
+use super::planning::{MATCHES, Which, anchor, matching, planned, prepare};
+use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::batch::{Anchor, AnchorPlace};
 use crate::failure::Failure;
@@ -13,21 +13,15 @@ use crate::failure::Failure;
 /// What both tools say about their inputs.
 macro_rules! anchored {
     () => {
-        "\n\nInputs: path, anchor, content, match (how the anchor is compared with a line: contains, the default, equals \
-         or regex), occurrence (which of several lines that fit: a number from 1, or last; empty or 0: the anchor fits \
-         one line, or the call is refused with the lines that fit), existing_hunk_id (a plan of yours that this one \
-         replaces; empty: a new one)."
+        "\n\nInputs: path, anchor, content, match, occurrence (without one, an anchor that fits several lines is \
+         refused with those lines), existing_hunk_id."
     };
 }
 
 pub(super) const AFTER: Tool = Tool {
     name: "prepare_file_insert_after",
-    description: concat!(
-        "Plan lines below a line that an anchor describes. Writes nothing.",
-        anchored!(),
-        planned!(),
-        apart!()
-    ),
+    description: concat!("Plan lines below a line that an anchor describes. Writes nothing.", anchored!(), planned!()),
+    set: Set::Other,
     effect: Effect::Prepares,
     form: Form::Plain,
     input: schema::input::<Arguments>,
@@ -37,12 +31,8 @@ pub(super) const AFTER: Tool = Tool {
 
 pub(super) const BEFORE: Tool = Tool {
     name: "prepare_file_insert_before",
-    description: concat!(
-        "Plan lines above a line that an anchor describes. Writes nothing.",
-        anchored!(),
-        planned!(),
-        apart!()
-    ),
+    description: concat!("Plan lines above a line that an anchor describes. Writes nothing.", anchored!(), planned!()),
+    set: Set::Other,
     effect: Effect::Prepares,
     form: Form::Plain,
     input: schema::input::<Arguments>,
@@ -53,7 +43,7 @@ pub(super) const BEFORE: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file, relative to the workspace root, with forward slashes: src/main.rs
+    /// The file, from the workspace root: src/main.rs
     path: String,
     /// What describes the line
     anchor: String,
@@ -65,7 +55,7 @@ struct Arguments {
     matching: Option<String>,
     /// Which of several lines that fit: from 1, or "last"; 0 or empty: it fits one line
     occurrence: Option<Which>,
-    /// A plan of yours, made by the same tool, that this one replaces; empty or left out: a new plan
+    /// A plan of yours, of the same tool, that this one replaces; empty: a new plan
     existing_hunk_id: Option<String>,
 }
 

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::planning::{apart, patch};
-use super::tool::{Call, Effect, Form, Tool, read};
+use super::planning::patch;
+use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::batch::AnchorPlace;
 use crate::documents::fields::given;
@@ -12,16 +12,14 @@ use crate::failure::Failure;
 
 pub(super) const TOOL: Tool = Tool {
     name: "overwrite_entire_file",
-    description: concat!(
-        "Replace the whole content of a file that exists, in one call, without a plan.\n\n\
+    description: "Replace the whole content of a file that exists, in one call, without a plan.\n\n\
         Inputs: path, content (all of it), content_format (what the content is, for example verbatim, text or diff; \
-        empty: undeclared, and content that looks like a diff, a fenced block or a text with lines left out is then \
+        empty: undeclared, and content that looks like a diff, a fenced block or a text with lines left out is \
         refused).\n\n\
         Behavior: every line is written with a terminator, the last one too. A file that does not exist is \
         refused: use workspace_create_file.\n\n\
-        Output: the file's status and SHA-256, normalized flags, the unified diff; or the errors.",
-        apart!()
-    ),
+        Output: the file's status and SHA-256, normalized flags, the unified diff.",
+    set: Set::Other,
     effect: Effect::Writes,
     form: Form::Plain,
     input: schema::input::<Arguments>,
@@ -32,7 +30,7 @@ pub(super) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file, relative to the workspace root, with forward slashes: src/main.rs
+    /// The file, from the workspace root: src/main.rs
     path: String,
     /// The whole new content
     content: String,

@@ -14,25 +14,16 @@ use crate::id::FilePatchId;
 use crate::path::document_spelling;
 use crate::reason::{Detail, Reason};
 
-/// What every tool of the family says about the order of calls (WS-MOD 2.1, 3.1).
-macro_rules! apart {
-    () => {
-        "\n\nOrder: calls of one message run in parallel and do not see each other's results. Never mix preparing \
-         (prepare_file_*) and applying (apply_file_modification) in one message: prepare, read the answer, and apply \
-         in the next message."
-    };
-}
-
 /// What every prepare tool says about its answer.
 macro_rules! planned {
     () => {
         "\n\nOutput: a YAML summary with hunk_id, expires_at_ms (one hour), the lines of the place (evidence), \
-         normalized.* flags and a style_warning about blank lines where there is one; and the unified diff. Nothing is \
-         written until apply_file_modification gets that hunk_id."
+         normalized.* flags, a style_warning about blank lines where there is one; and the unified diff. A later \
+         message applies it with apply_file_modification."
     };
 }
 
-pub(super) use {apart, planned};
+pub(super) use planned;
 
 /// How an anchor is compared with a line.
 pub(super) const MATCHES: Words<AnchorMatch> = &[

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::range;
-use super::planning::{apart, planned, prepare};
-use super::tool::{Call, Effect, Form, Tool, read};
+use super::planning::{planned, prepare};
+use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::batch::AnchorPlace;
 use crate::failure::Failure;
@@ -15,10 +15,10 @@ pub(super) const TOOL: Tool = Tool {
     description: concat!(
         "Plan the replacement of lines of a file by their numbers. Writes nothing.\n\n\
         Inputs: path, range (10~20 for lines 10 to 20, 10 for one line, 10~ to the end, ~20 for the first 20), \
-        content (empty: the lines go), existing_hunk_id (a plan of yours that this one replaces; empty: a new one).",
-        planned!(),
-        apart!()
+        content (empty: the lines are removed), existing_hunk_id.",
+        planned!()
     ),
+    set: Set::Other,
     effect: Effect::Prepares,
     form: Form::Plain,
     input: schema::input::<Arguments>,
@@ -29,13 +29,13 @@ pub(super) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file, relative to the workspace root, with forward slashes: src/main.rs
+    /// The file, from the workspace root: src/main.rs
     path: String,
     /// 10~20 for lines 10 to 20, 10 for one line, 10~ to the end, ~20 for the first 20
     range: String,
     /// What comes in their place; empty: they go
     content: String,
-    /// A plan of yours, made by the same tool, that this one replaces; empty or left out: a new plan
+    /// A plan of yours, of the same tool, that this one replaces; empty: a new plan
     existing_hunk_id: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arguments::{limit, path, range};
 use super::look::{MOST_LINES, ReadFile, USUAL_LINES};
-use super::tool::{Call, Effect, Form, Tool, read};
+use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::documents::fields::given;
 use crate::failure::Failure;
@@ -14,12 +14,13 @@ use crate::reason::{Detail, Reason};
 pub(super) const TOOL: Tool = Tool {
     name: "read_file",
     description: "Read lines of a text file, and the digest that workspace_write_patch needs.\n\n\
-        Inputs: path (relative to the workspace root), range (10~20, 10, 10~ or ~20; empty: from the first line), \
-        max_lines (0: 500; at most 5,000).\n\n\
-        Behavior: secrets and version control's own files are not shown. Lines are given without byte order mark \
-        and with \\n, whatever the file has.\n\n\
+        Inputs: path, range (10~20, 10, 10~ or ~20; empty: from the first line), max_lines (0: 500; at most \
+        5,000).\n\n\
+        Behavior: secrets and version control's own files are not shown.\n\n\
         Output: path, docPath, sha256 of the whole file, lineCount, startLine, endLine, nextRange (what to ask for \
-        next; null when nothing is left), lineEndings, endsWithNewline, isUtf8, text.",
+        next; null when nothing is left), lineEndings, endsWithNewline, isUtf8, text (with \\n, whatever the file \
+        has).",
+    set: Set::Core,
     effect: Effect::Reads,
     form: Form::Plain,
     input: schema::input::<Arguments>,
@@ -30,7 +31,7 @@ pub(super) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The file, relative to the workspace root, with forward slashes: src/main.rs
+    /// The file, from the workspace root: src/main.rs
     path: String,
     /// 10~20, 10, 10~ or ~20; empty: from the first line
     range: Option<String>,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::arguments::{Words, limit, names, path, word};
 use super::look::{Case, MOST_CONTEXT, MOST_RESULTS, Search, USUAL_FILES, USUAL_RESULTS};
-use super::tool::{Call, Effect, Form, Tool, read};
+use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::documents::fields::given;
 use crate::failure::Failure;
@@ -20,14 +20,13 @@ const CASES: Words<Case> =
 
 pub(super) const FILES: Tool = Tool {
     name: "ripgrep_files",
-    description: "Find files: all, those whose path fits a glob, those with a line that fits a regular \
+    description: "Find files: all, those whose path matches a glob, those with a line that matches a regular \
         expression.\n\n\
-        Inputs: pattern (Rust regex syntax; empty: any file), path (a file or directory; empty: the whole \
-        workspace), case (smart, the default: capitals count if the pattern has one; sensitive; insensitive), glob \
-        (*.rs for names at any depth, src/**/*.rs for paths from the root down; empty: any), max_files (0: 100; at \
-        most 2,000).\n\n\
+        Inputs: pattern (Rust regex syntax; empty: any file), path (empty: the whole workspace), case, glob, \
+        max_files (0: 100; at most 2,000).\n\n\
         Behavior: files that git ignores, secrets and binary files are passed over; links are not followed.\n\n\
-        Output: files by path, each with the number of lines that fit; cut says why there may be more.",
+        Output: files by path, each with the number of matching lines; cut says why there may be more.",
+    set: Set::Core,
     effect: Effect::Reads,
     form: Form::Plain,
     input: schema::input::<Arguments>,
@@ -37,15 +36,13 @@ pub(super) const FILES: Tool = Tool {
 
 pub(super) const CONTENT: Tool = Tool {
     name: "ripgrep_content",
-    description: "Find lines that fit a regular expression.\n\n\
-        Inputs: pattern (required; Rust regex syntax, within one line), path (a file or directory; empty: the \
-        whole workspace), case (smart, the default: capitals count if the pattern has one; sensitive; \
-        insensitive), glob (*.rs for names at any depth, src/**/*.rs for paths from the root down; empty: any), \
-        max_files (0: 100), max_results (lines; 0: 200), both at most 2,000, context (lines above and below each, \
-        at most 20; 0: none).\n\n\
+    description: "Find lines that match a regular expression.\n\n\
+        Inputs: pattern (Rust regex syntax, within one line), path (empty: the whole workspace), case, glob, \
+        max_files (0: 100), max_results (lines; 0: 200), context (lines above and below each, at most 20).\n\n\
         Behavior: files that git ignores, secrets and binary files are passed over; links are not followed; of a \
         long line the first 400 characters are shown.\n\n\
         Output: files by path, their lines by number; cut says why there may be more.",
+    set: Set::Core,
     effect: Effect::Reads,
     form: Form::Plain,
     input: content_input,
@@ -59,7 +56,7 @@ struct Arguments {
     /// A regular expression in Rust's syntax that a line of the file fits; empty: any file
     #[schemars(length(max = 10_000))]
     pattern: Option<String>,
-    /// A file or directory, relative to the workspace root; empty or . : the whole workspace
+    /// A file or directory, from the workspace root; empty: all of it
     path: Option<String>,
     /// smart: capitals count if the pattern has one; empty: smart
     #[schemars(extend("enum" = names(CASES), "default" = "smart"))]

@@ -10,7 +10,7 @@ use schemars::transform::transform_subschemas;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
-use crate::documents::json::{Bounded, Given, Whole};
+use crate::documents::json::{Bounded, Whole};
 
 /// The schema of arguments.
 pub(super) fn input<A: JsonSchema>() -> Map<String, Value> {
@@ -64,16 +64,6 @@ impl JsonSchema for Whole {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "integer", "minimum": 0 })
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for Given<T> {
-    fn schema_name() -> Cow<'static, str> {
-        T::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        T::json_schema(generator)
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Tool {
     pub name: &'static str,
     /// What the model reads: inputs, behaviour and output.
     pub description: &'static str,
+    /// The set of tools that it belongs to.
+    pub set: Set,
     /// What a call does to files.
     pub effect: Effect,
     /// The form of its answers.
@@ -31,6 +33,15 @@ pub struct Tool {
     pub(super) output: fn() -> Map<String, Value>,
     /// Parses the arguments.
     pub(super) parse: fn(&str) -> Result<Call, PartialDocument>,
+}
+
+/// The sets of tools, of which a caller chooses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Set {
+    /// Enough for every edit, in at most 16 KiB of catalogue.
+    Core,
+    /// Other ways to the same edits, and prepared edits.
+    Other,
 }
 
 /// What a tool does to files.

@@ -2,7 +2,7 @@
 
 use aptix_model::failure::Failure;
 use aptix_model::path::WorkspacePath;
-use aptix_model::tools::find;
+use aptix_model::tools::catalogue::find;
 use aptix_model::tools::look::{Case, ReadFile, Search};
 use aptix_model::tools::tool::Call;
 

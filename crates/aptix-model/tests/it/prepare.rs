@@ -5,7 +5,7 @@ use aptix_model::failure::Failure;
 use aptix_model::id::{FilePatchId, Uuid};
 use aptix_model::preview::{BlanklineStyle, Evidence, Preview};
 use aptix_model::record::UnixMillis;
-use aptix_model::tools::find;
+use aptix_model::tools::catalogue::find;
 use aptix_model::tools::preview::{Phase, to_yaml};
 use aptix_model::tools::tool::Call;
 

@@ -49,7 +49,7 @@ fn every_field_comes_through() {
             reindent: Some(Reindent { strip: "  ".into(), add: "\t".into() }),
             ..plain(SearchOperation::AppendEof)
         },
-        SearchChange { new_text: text(""), reindent: Some(Reindent::default()), ..plain(SearchOperation::PrependBof) },
+        SearchChange { new_text: text(""), ..plain(SearchOperation::PrependBof) },
         SearchChange { new_text: text("z"), ..plain(SearchOperation::Overwrite) },
     ];
     let edit = FileEdit::SearchPatch(SearchPatch { changes });

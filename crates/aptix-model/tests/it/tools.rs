@@ -1,11 +1,12 @@
 //! The catalogue of tools: what models read of it, and that its schemas are those of the parsers.
 
 mod schemas;
+mod shapes;
 
 use std::path::Path;
 
-use aptix_model::tools::tool::{CATEGORY, EXECUTION_LOCATION};
-use aptix_model::tools::{TOOLS, find};
+use aptix_model::tools::catalogue::{TOOLS, find};
+use aptix_model::tools::tool::{CATEGORY, EXECUTION_LOCATION, Effect};
 use serde_json::{Value, json};
 
 /// The whole catalogue as models read it, compared with the committed one.
@@ -22,6 +23,7 @@ fn the_catalogue_is_the_committed_one() {
             json!({
                 "name": tool.name,
                 "description": tool.description.lines().collect::<Vec<_>>(),
+                "set": format!("{:?}", tool.set),
                 "effect": format!("{:?}", tool.effect),
                 "inputSchema": tool.input_schema(),
                 "outputSchema": tool.output_schema(),
@@ -38,16 +40,17 @@ fn the_catalogue_is_the_committed_one() {
     assert!(text == committed, "the catalogue differs from {}: {differs:?}", file.display());
 }
 
-/// WS-MOD-2.1.3: each tool that takes part says that preparing and applying are two messages.
+/// WS-MOD-2.1.3: that preparing and applying are two messages is said once, in the tool that applies, and each tool that
+/// prepares points to it.
 #[test]
 fn the_tools_that_prepare_and_apply_say_that_they_do_not_mix() {
-    let family = ["apply_file_modification", "overwrite_entire_file"];
-    let takes_part = |name: &str| name.starts_with("prepare_file_") || family.contains(&name);
-    let tools: Vec<_> = TOOLS.iter().filter(|tool| takes_part(tool.name)).collect();
-    assert_eq!(tools.len(), 7);
-    for tool in tools {
-        assert!(tool.description.contains("Never mix preparing"), "{}", tool.name);
-        assert!(tool.description.contains("in one message"), "{}", tool.name);
+    let says: Vec<_> = TOOLS.iter().filter(|tool| tool.description.contains("Never mix preparing")).collect();
+    assert_eq!(says.iter().map(|tool| tool.name).collect::<Vec<_>>(), ["apply_file_modification"]);
+    assert!(says[0].description.contains("in one message"));
+    let prepares: Vec<_> = TOOLS.iter().filter(|tool| tool.effect == Effect::Prepares).collect();
+    assert_eq!(prepares.len(), 5);
+    for tool in prepares {
+        assert!(tool.description.contains("A later message applies it with apply_file_modification"), "{}", tool.name);
     }
 }
 

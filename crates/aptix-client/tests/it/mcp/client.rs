@@ -55,6 +55,11 @@ impl Client {
         Self::spawn(place, server()).initialized()
     }
 
+    /// One that is served these tools.
+    pub(super) fn with_tools(tools: &str, lay_out: impl FnOnce(&Path)) -> Self {
+        Self::spawn_with(lay(lay_out), server(), &["--tools", tools]).initialized()
+    }
+
     fn initialized(self) -> Self {
         let mut client = self.listening();
         let info = client.ask("initialize", &hello());
@@ -86,9 +91,14 @@ impl Client {
         client
     }
 
-    fn spawn(place: tempfile::TempDir, mut server: Command) -> Self {
+    fn spawn(place: tempfile::TempDir, server: Command) -> Self {
+        Self::spawn_with(place, server, &[])
+    }
+
+    fn spawn_with(place: tempfile::TempDir, mut server: Command, options: &[&str]) -> Self {
         let mut child = server
             .arg("mcp")
+            .args(options)
             .current_dir(place.path().join("ws"))
             .env("XDG_STATE_HOME", place.path().join("state"))
             .env("XDG_CONFIG_HOME", place.path().join("config"))

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use aptix_engine::digest::sha256;
 use aptix_model::batch::{Batch, FileEdit, GitKind, Target};
 use aptix_model::documents::{self, Dialect};
-use aptix_model::tools::find;
+use aptix_model::tools::catalogue::find;
 use aptix_model::tools::tool::Call;
 use regex::bytes::Regex;
 use serde_json::json;

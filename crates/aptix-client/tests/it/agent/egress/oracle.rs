@@ -13,7 +13,7 @@ use aptix_engine::digest::sha256;
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::report::Report;
-use aptix_model::tools::find;
+use aptix_model::tools::catalogue::find;
 use aptix_model::tools::tool::Call;
 use serde_json::json;
 
