@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, homes: &HomeDirs, id: BatchId) -> anyhow::Result<
     let _work = traced.trace.span().entered();
     let outcome = attempt(args, &mut writing, &mut batch, &traced);
     traced.ended(batch.as_ref(), outcome.as_ref().map_err(|refused| refused.refusal.failures.as_slice()));
-    Ok(writing.end(&batch.unwrap_or_default(), outcome.as_ref(), "applied"))
+    Ok(writing.end((&batch.unwrap_or_default(), None), outcome.as_ref(), "applied"))
 }
 
 /// Applies the document; `understood` gets its batch as soon as that is known.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::present::log::{Log, log, log_with_diffs};
+use crate::present::log::{Log, Query, log};
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
@@ -24,6 +24,9 @@ pub(super) struct Args {
     has_diffs: bool,
     #[command(flatten)]
     form: Form,
+    /// List only batches that touched this file or folder, also under a name it had before a batch renamed it
+    #[arg(value_name = "PATH")]
+    path: Option<String>,
 }
 
 pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
@@ -36,6 +39,6 @@ pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
 
 fn listed(args: &Args, state_home: &Path) -> Result<Log, Refused> {
     let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
-    let log = if args.has_diffs { log_with_diffs } else { log };
-    Ok(log(&workspace, args.most)?)
+    let query = Query { most: args.most, path: args.path.as_deref(), has_diffs: args.has_diffs };
+    Ok(log(&workspace, query)?)
 }

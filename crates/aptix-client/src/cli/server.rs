@@ -9,7 +9,7 @@ use aptix_model::batch::Batch;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, Source};
 use aptix_model::report::{Outcome, Report, Warning};
 use aptix_model::state::BatchState;
 use tokio::time::Instant;
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::apply::Refusal;
 use crate::connection::backoff::Backoff;
 use crate::connection::{CallError, Connection, ServerUrl};
-use crate::present::view::{BatchView, Stored};
+use crate::present::view::{BatchView, Stored, Undoes};
 
 use super::exit::Exit;
 use super::output::{self, Form, interrupted, show};
@@ -105,7 +105,11 @@ pub(super) fn show_record(
 /// A stored batch and an outcome, as they are shown.
 pub(super) fn view_of<'a>(record: &'a BatchRecord, outcome: Result<Option<&'a Report>, &'a Refusal>) -> BatchView<'a> {
     let stored = Some(Stored { id: record.id, state: record.state, ids: Cow::Borrowed(&record.ids) });
-    BatchView { paths: paths_of(record), stored, ..BatchView::new(&record.batch, outcome) }
+    let undoes = match record.source {
+        Source::Local { reverts, .. } => reverts.map(|id| Undoes { id: id.to_string().into(), label: None }),
+        Source::Submitted => None,
+    };
+    BatchView { paths: paths_of(record), stored, undoes, ..BatchView::new(&record.batch, outcome) }
 }
 
 /// A server does not know how many roots an agent has, but in how many a batch changed files.

@@ -15,7 +15,7 @@ use crate::apply::Refusal;
 use crate::apply::path_style::PathStyle;
 use crate::connection::{CallError, ChangeView, Connection, ServerUrl};
 use crate::present::past::{Past, ids_of, past};
-use crate::present::view::{BatchView, Stored, Subject};
+use crate::present::view::{BatchView, Stored, Subject, Undoes};
 use crate::undo::failure::history_failure;
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::keep::history::entries;
@@ -60,12 +60,21 @@ impl Args {
 /// Shows what the history of the workspace here keeps.
 pub(super) fn run_here(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
     Ok(match find_here(args, &homes.state_home()?) {
-        Ok((past, root)) => show_past(args, &past, root.as_deref()),
+        Ok(here) => show_past(args, &here),
         Err(refused) => output::show_refused(args.form, &refused),
     })
 }
 
-fn find_here(args: &Args, state_home: &Path) -> Result<(Past, Option<String>), Refused> {
+/// What the history here keeps under an id.
+struct Here {
+    past: Past,
+    /// The batch that it takes back.
+    undoes: Option<Undoes<'static>>,
+    /// The name of the root, if it is the only one.
+    root: Option<String>,
+}
+
+fn find_here(args: &Args, state_home: &Path) -> Result<Here, Refused> {
     let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
     let entries = entries::list(&workspace).map_err(|error| history_failure(&error))?;
     let found = entries.iter().flat_map(|entry| {
@@ -80,6 +89,11 @@ fn find_here(args: &Args, state_home: &Path) -> Result<(Past, Option<String>), R
     let hint = "`aptix log` lists the batches that were applied here, and no others are kept; --server and --workspace name a \
                 server to ask";
     let (entry, named) = args.id.only(found.collect(), hint)?;
+    let undone = |id: &str| match entries.iter().find(|entry| entry.id.to_string() == id) {
+        Some(entry) => Undoes { id: entry.name().into(), label: entry.label().map(Into::into) },
+        None => Undoes { id: id.to_owned().into(), label: None },
+    };
+    let undoes = entry.undoes.as_deref().map(undone);
     let past = past(&workspace, entry);
     let past = match named {
         Named::Batch => past,
@@ -90,16 +104,17 @@ fn find_here(args: &Args, state_home: &Path) -> Result<(Past, Option<String>), R
         [root] => Some(root.name().to_owned()),
         _ => None,
     };
-    Ok((past, root))
+    Ok(Here { past, undoes, root })
 }
 
-fn show_past(args: &Args, past: &Past, root: Option<&str>) -> Exit {
+fn show_past(args: &Args, Here { past, undoes, root }: &Here) -> Exit {
     let view = BatchView {
         subject: Subject::Kept(&past.summary),
         dry_run: false,
         paths: PathStyle::among(args.roots.len()),
-        root,
+        root: root.as_deref(),
         stored: Some(Stored { id: past.id, state: BatchState::Applied, ids: Cow::Borrowed(&past.ids) }),
+        undoes: undoes.clone(),
         outcome: Ok(Some(&past.report)),
         warnings: &[],
         is_record: true,

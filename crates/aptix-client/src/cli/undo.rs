@@ -10,6 +10,7 @@ use aptix_model::id::BatchId;
 
 use crate::apply::traced::Traced;
 use crate::apply::{ApplyOptions, Mode};
+use crate::present::view::Undoes;
 use crate::undo::{self, Undone};
 use crate::workspace::keep::history::find::Wanted;
 use crate::workspace::roots::root::RootSpec;
@@ -54,7 +55,7 @@ pub(super) fn run(args: &Args, homes: &HomeDirs, id: BatchId, answered: &OnceLoc
         Ok(done) => done,
         Err(refused) => {
             traced.log(Event::Refused(None, &refused.refusal.failures));
-            return Ok(writing.end(&Batch::default(), Err(&refused), "undone"));
+            return Ok(writing.end((&Batch::default(), None), Err(&refused), "undone"));
         }
     };
     if let Some(batch) = undone.name {
@@ -62,7 +63,9 @@ pub(super) fn run(args: &Args, homes: &HomeDirs, id: BatchId, answered: &OnceLoc
         traced.trace.batch = Some(batch);
     }
     traced.log(if is_dry_run { Event::Checked(&undone.batch) } else { Event::Undone(&undone.batch, &undone.reverts) });
-    let exit = writing.end(&undone.batch, Ok(&undone.report), "undone");
+    let label = undone.reverts_label.as_deref().map(Into::into);
+    let undoes = Undoes { id: undone.reverts.as_str().into(), label };
+    let exit = writing.end((&undone.batch, Some(undoes)), Ok(&undone.report), "undone");
     if !args.writing.dry_run {
         // There is one undo in a process.
         let _ = answered.set(workspace);

@@ -16,7 +16,7 @@ use crate::person::{Answer, Person, allow_always};
 use crate::policy::Policy;
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
-use crate::present::view::{BatchView, Stored};
+use crate::present::view::{BatchView, Stored, Undoes};
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
@@ -127,16 +127,25 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// Prints what became of the batch; `done` is what people call it.
-    pub(super) fn end(&self, batch: &Batch, outcome: Result<&Report, &Refused>, done: &str) -> Exit {
+    /// Prints what became of the batch, which takes another one back if it is an undo; `done` is what people call it.
+    pub(super) fn end(
+        &self,
+        (batch, undoes): (&Batch, Option<Undoes<'_>>),
+        outcome: Result<&Report, &Refused>,
+        done: &str,
+    ) -> Exit {
         let view = BatchView {
             dry_run: self.args.dry_run,
             paths: self.paths(),
             root: self.root.as_deref(),
             stored: Stored::here(self.mode, batch, outcome.is_ok()),
+            undoes,
             warnings: &self.warnings,
             ..BatchView::new(batch, outcome.map(Some).map_err(|refused| &refused.refusal))
         };
+        if outcome.is_ok() {
+            output::print_head(self.args.form, &view);
+        }
         let printed = output::show(self.args.form, &view);
         if let Err(refused) = outcome {
             return refused.exit;

@@ -20,6 +20,8 @@ pub struct Answer<'a> {
     pub(crate) dry_run: bool,
     pub(crate) batch_key: Option<&'a str>,
     pub(crate) batch_label: Option<&'a str>,
+    /// The batch that it takes back.
+    pub(crate) undoes: Option<String>,
     pub(crate) files: Vec<FileAnswer<'a>>,
     pub(crate) errors: Vec<ErrorAnswer<'a>>,
     pub(crate) warnings: Vec<TopWarning<'a>>,
@@ -87,6 +89,7 @@ pub fn answer<'a>(view: &BatchView<'a>, taker: fn(&str) -> Option<String>) -> An
         dry_run: view.dry_run,
         batch_key: view.subject.key(),
         batch_label: view.subject.label(),
+        undoes: view.undoes.as_ref().map(|undone| undone.id.to_string()),
         files: file_answers(view),
         errors: batch_errors(view, taker),
         warnings: view.all_warnings().map(top_warning).collect(),

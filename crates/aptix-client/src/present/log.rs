@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use aptix_model::failure::{Failure, Visible};
+use aptix_model::path::{PathError, WorkspacePath, fold};
+use aptix_model::reason::Reason;
 use serde::Serialize;
 
 use super::diff::show_diff;
@@ -14,6 +16,9 @@ use crate::workspace::commit::displaced_writes::list::DisplacedWrite;
 use crate::workspace::keep::history::entries::{self, Entry};
 use crate::workspace::keep::history::find::Effects;
 use crate::workspace::keep::history::newest;
+use crate::workspace::keep::history::past_file::PastFile;
+use crate::workspace::keep::history::trail::{self, Touched, Trail};
+use crate::workspace::read::resolve;
 use crate::workspace::roots::workspace::Workspace;
 
 /// The batches of a workspace, newest first, and the displaced writes; serialized, the object that `aptix log --json` prints.
@@ -61,75 +66,139 @@ struct Row {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FileRow {
+    /// In its root; in a workspace of several, with the root's name in front; in a root that is not open, from `/`.
     path: String,
+    /// `None` in a root that is not open, whose name is not known.
+    doc_path: Option<String>,
     status: &'static str,
     renamed_to: Option<String>,
 }
 
-/// Lists the batches that the history of a workspace keeps: all, or at most so many of the newest. Then it takes as long as
-/// there are batches listed, however many there are.
-///
-/// # Errors
-/// When the history or the displaced writes cannot be read.
-pub fn log(workspace: &Workspace, most: Option<usize>) -> Result<Log, Failure> {
-    listed(workspace, most, |_| None)
+/// Which batches are listed, and what of them.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Query<'a> {
+    /// At most so many of the newest; all, when absent.
+    pub most: Option<usize>,
+    /// Only those that touched this file or folder, also under a name it had before a batch renamed it: a path in the only root;
+    /// in a workspace of several, a root's name, alone or before a path in it.
+    pub path: Option<&'a str>,
+    /// With what each changed.
+    pub has_diffs: bool,
 }
 
-/// As [`log`], with what each batch changed.
+/// Lists the batches that the history of a workspace keeps. With `most`, it takes as long as there are batches listed, however
+/// many there are; with `path`, as long as there are batches that touched it, but for a line of the index for each batch.
 ///
 /// # Errors
-/// When the history or the displaced writes cannot be read.
-pub fn log_with_diffs(workspace: &Workspace, most: Option<usize>) -> Result<Log, Failure> {
-    listed(workspace, most, |entry| {
-        let report = past(workspace, entry).report;
-        (!report.diff_omitted).then_some(report.diff)
-    })
-}
-
-fn listed(workspace: &Workspace, most: Option<usize>, diff: impl Fn(&Entry) -> Option<String>) -> Result<Log, Failure> {
-    let entries = match most {
-        Some(most) => newest::newest(workspace, most),
-        None => entries::list(workspace),
+/// When the history or the displaced writes cannot be read, or the path can be none of a file.
+pub fn log(workspace: &Workspace, query: Query<'_>) -> Result<Log, Failure> {
+    let Query { most, path, has_diffs } = query;
+    let trail = path.map(|path| trail(workspace, path)).transpose()?;
+    let found = match (&trail, most) {
+        (Some(trail), most) => trail::touched(workspace, trail, most.unwrap_or(usize::MAX)),
+        (None, Some(most)) => newest::newest(workspace, most).map(Touched::all),
+        (None, None) => entries::list(workspace).map(Touched::all),
     };
-    let entries = entries.map_err(|error| history_failure(&error))?;
-    let writes = workspace.displaced_writes().map_err(|error| error.failure())?;
-    let earlier = if most.is_some() { earlier(workspace, &entries, &writes) } else { Vec::new() };
-    let by_id: HashMap<_, _> = entries.iter().chain(&earlier).map(|entry| (entry.id.to_string(), entry)).collect();
-    let name = |id: &str| by_id.get(id).map_or_else(|| id.to_owned(), |entry| entry.name());
-    let effects = Effects::of(&entries);
-    let batches = entries.iter().map(|entry| {
+    let touched = found.map_err(|error| history_failure(&error))?;
+    let mut writes = workspace.displaced_writes().map_err(|error| error.failure())?;
+    if let Some(trail) = &trail {
+        let is_listed = |id: &String| touched.entries().any(|entry| entry.id.to_string() == *id);
+        let is_at =
+            |write: &DisplacedWrite| workspace.root(write.root).is_some_and(|root| trail.leads_to(root, &write.path));
+        writes.retain(|write| write.entry.as_ref().is_some_and(is_listed) || is_at(write));
+    }
+    let earlier = match query {
+        // Everything that is referred to is among these.
+        Query { most: None, path: None, .. } => Vec::new(),
+        _ => earlier(workspace, &touched.read, &writes),
+    };
+    let diff = |entry: &Entry| {
+        let report = has_diffs.then(|| past(workspace, entry).report);
+        report.filter(|report| !report.diff_omitted).map(|report| report.diff)
+    };
+    let by_id = touched.read.iter().chain(&earlier).map(|entry| (entry.id.to_string(), entry)).collect();
+    let known = Known { workspace, by_id, effects: Effects::of(&touched.read), writes: &writes };
+    let batches = touched.entries().map(|entry| Row { diff: diff(entry), ..known.row(entry) });
+    let displaced_writes = writes.iter().map(|write| WriteRow {
+        path: write.path_in(workspace),
+        batch_id: write.entry.as_deref().map(|id| known.name(id)),
+        kept_as: write.kept_as.display().to_string(),
+    });
+    Ok(Log { batches: batches.collect(), displaced_writes: displaced_writes.collect() })
+}
+
+/// What a row says of its batch is read from.
+struct Known<'a> {
+    workspace: &'a Workspace,
+    by_id: HashMap<String, &'a Entry>,
+    effects: Effects<'a>,
+    writes: &'a [DisplacedWrite],
+}
+
+impl Known<'_> {
+    /// What the batch of an entry is called.
+    fn name(&self, id: &str) -> String {
+        self.by_id.get(id).map_or_else(|| id.to_owned(), |entry| entry.name())
+    }
+
+    /// A batch, without its diff.
+    fn row(&self, entry: &Entry) -> Row {
         let id = entry.id.to_string();
         let undoes = entry.undoes.as_deref();
-        let brought_back = || by_id.get(undoes?)?.undoes.as_deref();
-        let displaced = writes.iter().filter(|write| write.entry.as_deref() == Some(&id));
+        let brought_back = || self.by_id.get(undoes?)?.undoes.as_deref();
+        let displaced = self.writes.iter().filter(|write| write.entry.as_deref() == Some(&id));
         let displaced = displaced.map(|write| write.kept_as.display().to_string());
-        let files = entry.files.iter().map(|file| FileRow {
-            path: file.path.clone(),
-            status: file.status().word(),
-            renamed_to: file.moved_to.clone(),
-        });
         let summary = entry.summary.as_ref();
         Row {
             batch_id: entry.name(),
             batch_key: summary.and_then(|summary| summary.key.clone()),
             batch_label: summary.and_then(|summary| summary.label.clone()),
             applied_unix_ms: entry.time.0,
-            undoes: undoes.map(name),
-            redoes: entry.is_redo.then(brought_back).flatten().map(name),
-            undone_by: effects.taken_back_by(entry).map(Entry::name),
+            undoes: undoes.map(|id| self.name(id)),
+            redoes: entry.is_redo.then(brought_back).flatten().map(|id| self.name(id)),
+            undone_by: self.effects.taken_back_by(entry).map(Entry::name),
             can_be_undone: entry.is_whole(),
-            files: files.collect(),
+            files: entry.files.iter().map(|file| file_row(self.workspace, file)).collect(),
             kept: entry.kept.iter().cloned().chain(displaced).collect(),
-            other_roots: entry.other_roots(workspace).iter().map(|root| root.display().to_string()).collect(),
-            diff: diff(entry),
+            other_roots: entry.other_roots(self.workspace).iter().map(|root| root.display().to_string()).collect(),
+            diff: None,
         }
-    });
-    let displaced_writes = writes.iter().map(|write| WriteRow {
-        path: write.path_in(workspace),
-        batch_id: write.entry.as_deref().map(name),
-        kept_as: write.kept_as.display().to_string(),
-    });
-    Ok(Log { batches: batches.collect(), displaced_writes: displaced_writes.collect() })
+    }
+}
+
+/// The file or folder that a path leads to, at the newest batch.
+fn trail(workspace: &Workspace, path: &str) -> Result<Trail, Failure> {
+    let path = path.strip_prefix("./").unwrap_or(path).trim_end_matches('/');
+    let (root, rest) = match workspace.roots() {
+        [root] => (Some(root), Some(path).filter(|path| !matches!(*path, "" | "."))),
+        _ => {
+            let (name, rest) = path.split_once('/').map_or((path, None), |(name, rest)| (name, Some(rest)));
+            let root = resolve::find_root(workspace, name).map_err(|error| error.failure())?;
+            (workspace.root(root), rest)
+        }
+    };
+    let invalid = |error: PathError| {
+        let hint = "name a file or folder as `aptix log` lists it: by its path in the root";
+        Failure::new(Reason::InvalidPath, error.to_string()).detail(error.detail()).hint(hint)
+    };
+    let rest = rest.map(WorkspacePath::new).transpose().map_err(invalid)?;
+    Ok(Trail::new(root.unwrap_or_else(|| workspace.primary()), rest))
+}
+
+fn file_row(workspace: &Workspace, file: &PastFile) -> FileRow {
+    let root = workspace.roots().iter().find(|root| root.path() == file.root);
+    let is_only = workspace.roots().len() == 1;
+    let name = |path: &str| match root {
+        Some(_) if is_only => path.to_owned(),
+        Some(root) => format!("{}/{path}", root.name()),
+        None => file.root.join(path).display().to_string(),
+    };
+    FileRow {
+        path: name(&file.path),
+        doc_path: root.map(|root| format!("{}/{}", root.name(), fold(&file.path))),
+        status: file.status().word(),
+        renamed_to: file.moved_to.as_deref().map(name),
+    }
 }
 
 /// The entries that those listed, and displaced writes, refer to and that are not listed.

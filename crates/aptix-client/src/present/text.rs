@@ -14,12 +14,15 @@ use super::untrusted::Quoted;
 use super::view::{BatchView, Subject};
 use crate::apply::path_style::PathStyle;
 
-/// What there is to see of a batch: its diff and a line for each file; what it asks for, while nothing has become of it. Of a
-/// record also what it is known as, and why it was refused, at the change that was. The warnings, and why a command was
-/// refused, have lines of their own.
+/// What there is to see of a batch: what it takes back, its diff and a line for each file; what it asks for, while nothing has
+/// become of it. Of a record also what it is known as, and why it was refused, at the change that was. The warnings, and why a
+/// command was refused, have lines of their own.
 #[must_use]
 pub fn batch_text(view: &BatchView<'_>) -> String {
     let mut text = if view.is_record { head(view) } else { String::new() };
+    if view.is_record || view.outcome.is_ok() {
+        add_undone(&mut text, view);
+    }
     match view.outcome {
         Ok(Some(report)) => add_report(&mut text, report, view),
         Ok(None) => {
@@ -43,6 +46,14 @@ pub fn head(view: &BatchView<'_>) -> String {
     let Some(stored) = &view.stored else { return String::new() };
     let label = view.subject.label().map_or_else(String::new, |label| format!(" {}", Quoted(label)));
     format!("batch {} {}{label}\n", stored.id, stored.state)
+}
+
+/// A line that names the batch that is taken back.
+fn add_undone(text: &mut String, view: &BatchView<'_>) {
+    let Some(undone) = &view.undoes else { return };
+    let word = if view.dry_run { "would undo" } else { "undid" };
+    let label = undone.label.as_ref().map_or_else(String::new, |label| format!(" {}", Quoted(label)));
+    let _ = writeln!(text, "{word} batch {}{label}", Visible(&undone.id));
 }
 
 /// What a batch asks for, in the manner of a diff; nothing where its content is not known.

@@ -28,6 +28,8 @@ pub struct BatchView<'a> {
     pub root: Option<&'a str>,
     /// What it is known as, where it is kept.
     pub stored: Option<Stored<'a>>,
+    /// The batch that it takes back, if that is known.
+    pub undoes: Option<Undoes<'a>>,
     /// What became of it; `None` while it is open, and where that is not known.
     pub outcome: Result<Option<&'a Report>, &'a Refusal>,
     /// About the workspace, or the document, as a whole.
@@ -47,6 +49,15 @@ pub enum Subject<'a> {
     Batch(&'a Batch),
     /// What the history keeps of it.
     Kept(&'a Summary),
+}
+
+/// A batch that another one takes back.
+#[derive(Clone)]
+pub struct Undoes<'a> {
+    /// Its id; the name of its entry in the history, if it has none.
+    pub id: Cow<'a, str>,
+    /// What it was for, in its author's words, where they are known.
+    pub label: Option<Cow<'a, str>>,
 }
 
 /// A batch as the server knows it, or the history of this machine.
@@ -81,6 +92,7 @@ impl<'a> BatchView<'a> {
             paths: PathStyle::InRoot,
             root: None,
             stored: None,
+            undoes: None,
             outcome,
             warnings: &[],
             is_record: false,

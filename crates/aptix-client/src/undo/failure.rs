@@ -20,6 +20,9 @@ pub(super) fn not_found(error: &FindError) -> Failure {
             let hint = "`aptix log` lists what is undone";
             return Failure::new(Reason::AlreadyApplied, error.to_string()).hint(hint);
         }
+        FindError::Ambiguous { .. } => {
+            return Failure::new(Reason::AmbiguousId, error.to_string()).hint("give more of the id");
+        }
         FindError::Unknown(_) | FindError::Nothing => {
             "`aptix log` lists the batches of a root that are known; `days` and `bytes` of `[history]` in the policy file \
              say for how long, and how much of them is kept"

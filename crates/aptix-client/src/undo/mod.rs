@@ -81,7 +81,7 @@ pub fn undo(
                 tracing::warn!(%error, "the note of an undo that was refused stays");
             }
         })?;
-    Ok(Undone { batch, report, reverts: entry.name(), name: None })
+    Ok(Undone { batch, report, reverts: entry.name(), reverts_label: entry.label(), name: None })
 }
 
 /// Notes that the answer of [`undo`] was delivered: the next request is a new one.

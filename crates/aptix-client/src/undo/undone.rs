@@ -21,6 +21,8 @@ pub struct Undone {
     pub report: Report,
     /// What is taken back: the name of that batch, its id if it has one.
     pub reverts: String,
+    /// What its author called that batch, if it was called anything.
+    pub reverts_label: Option<String>,
     /// What an earlier run called it, if that was interrupted and this one changed nothing.
     pub name: Option<BatchId>,
 }
@@ -67,7 +69,13 @@ pub(super) fn completed(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Opt
         ..Batch::default()
     };
     let report = Report { diff_omitted: true, ..Report::applied(files) };
-    Ok(Some(Undone { batch, report, reverts: undone.name(), name: entry.name().parse().ok() }))
+    Ok(Some(Undone {
+        batch,
+        report,
+        reverts: undone.name(),
+        reverts_label: undone.label(),
+        name: entry.name().parse().ok(),
+    }))
 }
 
 /// What an entry says became of a file.

@@ -204,7 +204,7 @@ fn with_several_roots_the_output_names_the_root() {
     let arguments = ["apply", "--root", "one=../One", "--root", "two=../two"];
     let shown = aptix(place.path(), &arguments, r#"{"path":"two/a.txt","content":"x\n"}"#);
     let shown = text(&shown.stdout);
-    assert!(shown.starts_with("two/a.txt:\ndiff --git "), "{shown}");
+    assert!(shown.starts_with("batch ") && shown.contains(" APPLIED\ntwo/a.txt:\ndiff --git "), "{shown}");
     assert!(shown.ends_with("\ncreated two/a.txt\n"), "{shown}");
 }
 
@@ -256,7 +256,7 @@ fn what_was_applied_is_listed_and_taken_back() {
     json(&["apply", "--json"], r#"{"path":"a.txt","content":"x\n"}"#, 0);
     let log = json(&["log", "--json"], "", 0);
     let batch = &log["batches"][0];
-    let files = serde_json::json!([{ "path": "a.txt", "status": "created", "renamedTo": null }]);
+    let files = serde_json::json!([{ "path": "a.txt", "docPath": "ws/a.txt", "status": "created", "renamedTo": null }]);
     assert_eq!((&batch["files"], &batch["undoes"]), (&files, &serde_json::Value::Null));
     assert!(batch["appliedUnixMs"].as_u64().unwrap() > 1_700_000_000_000);
     let name = batch["batchId"].as_str().unwrap();

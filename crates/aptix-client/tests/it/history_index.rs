@@ -8,7 +8,7 @@ use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, apply};
 use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
-use aptix_client::present::log::log;
+use aptix_client::present::log::{Query, log};
 use aptix_client::undo::acknowledge;
 use aptix_client::workspace::keep::history::entries;
 use aptix_client::workspace::keep::history::find::Wanted;
@@ -63,7 +63,7 @@ fn index(place: &Path, root: &str) -> PathBuf {
 }
 
 fn batches(workspace: &Workspace, most: Option<usize>) -> Vec<Value> {
-    let log = serde_json::to_value(log(workspace, most).unwrap()).unwrap();
+    let log = serde_json::to_value(log(workspace, Query { most, ..Query::default() }).unwrap()).unwrap();
     log["batches"].as_array().unwrap().clone()
 }
 
@@ -363,4 +363,37 @@ fn committing_and_listing_the_newest_look_at_as_many_files_however_many_entries_
     // The end of a short file is found by one more read.
     let are_near = |few: usize, many: usize| few.abs_diff(many) < 10;
     assert!(are_near(few.0, many.0) && are_near(few.1, many.1), "system calls of apply and log: {few:?}, {many:?}");
+}
+
+#[test]
+fn a_log_of_a_path_reads_no_entry_that_is_about_other_files() {
+    let count = |entries| {
+        let place = used(&["ws"], entries);
+        // The first one looks where else there are entries.
+        looks(place.path(), &["log", "-n", "1"], "")?;
+        looks(place.path(), &["log", "f3"], "")
+    };
+    let (Some(few), Some(many)) = (count(10), count(110)) else {
+        skip("there is no strace, or it may not trace");
+        return;
+    };
+    assert!(many < few + 50, "system calls of a log of one file among 10 and among 110: {few}, {many}");
+}
+
+#[test]
+fn a_state_that_is_brought_back_is_looked_at_again() {
+    let place = used(&["a", "b"], 1);
+    let both = Batch { files: [file("a/x").files, file("b/x").files].concat(), ..Batch::default() };
+    commit(&open(place.path(), &["a", "b"]), &both);
+    let (keeper, aside) = (state(place.path(), "a"), place.path().join("aside"));
+    std::fs::rename(&keeper, &aside).unwrap();
+    commit(&open(place.path(), &["b"]), &file("alone"));
+    assert_eq!(assert_agrees(place.path(), &["b"], "without the keeper"), 1);
+    std::fs::rename(&aside, &keeper).unwrap();
+    assert_eq!(assert_agrees(place.path(), &["b"], "with the keeper"), 2);
+    // While no state comes or goes, one look shows it.
+    let lines = || std::fs::read(index(place.path(), "b")).unwrap();
+    let before = lines();
+    batches(&open(place.path(), &["b"]), Some(1));
+    assert_eq!(lines(), before);
 }

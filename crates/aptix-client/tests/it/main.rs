@@ -31,6 +31,7 @@ mod next_action;
 mod out_of_order;
 mod outbox;
 mod own_files;
+mod past;
 mod policy_file;
 mod power;
 mod races;

@@ -198,7 +198,7 @@ fn a_batch_over_two_roots_is_known_in_both_and_undone_with_both() {
             .unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(listed(&["one", "two"]).ends_with("  created new.txt and 1 more\n"), "{}", listed(&["one", "two"]));
+    assert!(listed(&["one", "two"]).ends_with("  created one/new.txt and 1 more\n"), "{}", listed(&["one", "two"]));
     for (open, closed) in [("one", "/two)\n"), ("two", "/one)\n")] {
         let line = listed(&[open]);
         assert!(line.contains("  (with files in /") && line.ends_with(closed), "{line}");

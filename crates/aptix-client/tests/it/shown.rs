@@ -22,6 +22,7 @@ struct Answer {
     dry_run: bool,
     batch_key: Option<String>,
     batch_label: Option<String>,
+    undoes: Option<String>,
     files: Vec<File>,
     errors: Vec<Error>,
     warnings: Vec<Value>,
@@ -386,6 +387,7 @@ fn an_undo_is_shown_like_any_batch() {
     check_done(&undone, &after, &old());
     let shown = place.ask(&["show", "--json", undone.batch_id.as_deref().unwrap()], "", 0);
     check_done(&shown, &after, &old());
+    assert_eq!([&undone.undoes, &shown.undoes], [&done.batch_id, &done.batch_id]);
     assert_eq!(shown.batch_label, Some(format!("undo {}", done.batch_id.as_deref().unwrap())));
     check_done(&place.ask(&["show", "--json", done.batch_id.as_deref().unwrap()], "", 0), &old(), &after);
     let log = text(&aptix(place.0.path(), &["log"], "").stdout);

@@ -15,3 +15,4 @@ pub mod past_file;
 pub(crate) mod pending;
 pub mod prune;
 pub mod summary;
+pub(crate) mod trail;

@@ -101,7 +101,11 @@ fn resolve_spelled(
     }
 }
 
-fn find_root(workspace: &Workspace, name: &str) -> Result<usize, ResolveError> {
+/// The position of the root of a name.
+///
+/// # Errors
+/// When no root has it.
+pub(crate) fn find_root(workspace: &Workspace, name: &str) -> Result<usize, ResolveError> {
     workspace.roots().iter().position(|root| root.name() == name).ok_or_else(|| ResolveError::UnknownRoot {
         found: name.to_owned(),
         known: workspace.roots().iter().map(|root| format!("{:?}", root.name())).collect::<Vec<_>>().join(", "),

@@ -12,6 +12,7 @@ use aptix_model::reason::{Detail, Reason};
 use rustix::io::Errno;
 
 use crate::workspace::fs::{beneath, disk, errno};
+use crate::workspace::roots::stamp::Stamp;
 
 /// Why a root's state cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -177,6 +178,12 @@ impl StateDir {
             }
         }
         Ok(found)
+    }
+
+    /// The directory of the states of all roots as it is: one look. While it is the same, no state was added or removed.
+    pub(crate) fn stamp_of_all(&self) -> Result<Stamp, StateError> {
+        let roots = self.path.parent().unwrap_or(&self.path);
+        Stamp::at(roots).map_err(|source| StateError::System { path: roots.to_owned(), source })
     }
 
     /// That the system refuses to do something with a part.

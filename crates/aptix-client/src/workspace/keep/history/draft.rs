@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::entries::{EntryId, Reversal};
 use super::entry::{self, Head};
 use super::index::{self, Index};
-use super::index_lines::Indexed;
+use super::index_lines::{About, Indexed};
 use super::summary::Summary;
 use crate::workspace::commit::change::Change;
 use crate::workspace::commit::history_draft::HistoryDraft;
@@ -23,9 +23,7 @@ use crate::workspace::roots::workspace::Workspace;
 /// The entry that was drafted last, and the index that it will be added to: while the commit lock is held no other process
 /// changes that.
 struct Drafted {
-    id: String,
-    /// Names of the states of the roots that it has files in.
-    roots: Vec<String>,
+    entry: Indexed,
     index: Option<Index>,
 }
 
@@ -40,7 +38,7 @@ pub(in crate::workspace) fn draft(
 ) -> Result<HistoryDraft, StateError> {
     let now = workspace.disk().now();
     let time = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let id = prepare(workspace, changes, now)?.to_string();
+    let id = prepare(workspace, changes, undoes.is_some(), now)?.to_string();
     let head = Head {
         id: Some(id.clone()),
         batch,
@@ -57,7 +55,12 @@ pub(in crate::workspace) fn draft(
 }
 
 /// Chooses a name later than those of all entries there are, even if the clock is behind, and holds the index for it.
-fn prepare(workspace: &Workspace, changes: &[Change<'_>], now: SystemTime) -> Result<EntryId, StateError> {
+fn prepare(
+    workspace: &Workspace,
+    changes: &[Change<'_>],
+    is_reversal: bool,
+    now: SystemTime,
+) -> Result<EntryId, StateError> {
     let places = || changes.iter().flat_map(Change::places);
     let has_files = |(at, root): (usize, &Root)| places().any(|place| place.root == at).then(|| root.state().clone());
     let roots: Vec<StateDir> = workspace.roots().iter().enumerate().filter_map(has_files).collect();
@@ -75,8 +78,9 @@ fn prepare(workspace: &Workspace, changes: &[Change<'_>], now: SystemTime) -> Re
     let id = EntryId(disk::entry_name(now));
     let after = |newest: EntryId| EntryId(Uuid::from_u128(newest.0.as_u128().saturating_add(1)));
     let id = newest.map(after).map_or(id, |least| least.max(id));
-    let drafted = Drafted { id: id.to_string(), roots: index::names(roots.iter()), index: kept };
-    workspace.with_cache(|last: &mut Option<Drafted>| *last = Some(drafted));
+    let about = About::new(places().map(|place| place.path.to_string()).collect(), is_reversal);
+    let entry = Indexed { id, bytes: 0, roots: Some(index::names(roots.iter())), about };
+    workspace.with_cache(|last: &mut Option<Drafted>| *last = Some(Drafted { entry, index: kept }));
     Ok(id)
 }
 
@@ -87,7 +91,7 @@ fn link(disk: &dyn Disk, index: &mut Index, keeper: &StateDir) -> Result<(), Sta
     match index.totals.elsewhere.clone() {
         Some(mut elsewhere) if !elsewhere.contains(&keeper) => {
             elsewhere.push(keeper);
-            let linked = index.link(disk, elsewhere);
+            let linked = index.link(disk, elsewhere, index.totals.states);
             linked.map_err(|error| index.state.failed(Part::INDEX, "write")(error.errno()))
         }
         _ => Ok(()),
@@ -102,11 +106,10 @@ pub(in crate::workspace::keep) fn add(
     record: &Record,
 ) -> Result<(), OwnError> {
     let Some(id) = &record.history else { return Ok(()) };
-    let drafted = workspace.with_cache(Option::<Drafted>::take).filter(|drafted| drafted.id == *id);
-    if let Some(Drafted { roots, index: Some(mut index), .. }) = drafted
+    let drafted = workspace.with_cache(Option::<Drafted>::take).filter(|drafted| drafted.entry.id.to_string() == *id);
+    if let Some(Drafted { entry, index: Some(mut index) }) = drafted
         && index.state == *state
-        && let Ok(id) = id.parse()
-        && let Ok(Some(entry)) = Indexed::look(&index.dir, id, roots)
+        && let Ok(Some(entry)) = entry.look(&index.dir)
         && index.add(workspace.disk(), entry).is_ok()
     {
         return Ok(());

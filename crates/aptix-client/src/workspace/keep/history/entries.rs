@@ -109,6 +109,12 @@ impl Entry {
         self.undoes.is_some() && !self.is_redo
     }
 
+    /// What the batch was for, in its author's words.
+    #[must_use]
+    pub fn label(&self) -> Option<String> {
+        self.summary.as_ref()?.label.clone()
+    }
+
     /// What a person calls it: the name that the server gave the batch, else its own.
     #[must_use]
     pub fn name(&self) -> String {

@@ -47,9 +47,9 @@ pub enum Wanted<'a> {
     Newest,
     /// The newest undo in effect.
     NewestUndo,
-    /// The one of this name: that of the entry, or that of the batch.
+    /// The one of this name: that of the entry, or that of the batch; or the only one whose batch's name begins so.
     Named(&'a str),
-    /// The undo of this name, or the undo in effect of the batch of this name.
+    /// The undo of this name, or the undo in effect of the batch of this name; a name may be cut as for `Named`.
     UndoOf(&'a str),
 }
 
@@ -74,6 +74,14 @@ pub(crate) enum FindError {
     /// There is none of this name.
     #[error("no batch {} is known here", Visible(.0))]
     Unknown(String),
+    /// The names of several batches begin so.
+    #[error("{} begins the ids of {} batches: {}", Visible(.name), .candidates.len(), listed(.candidates))]
+    Ambiguous {
+        /// The beginning.
+        name: String,
+        /// All names that begin so, newest first.
+        candidates: Vec<String>,
+    },
     /// There is none at all.
     #[error("no batch is known here")]
     Nothing,
@@ -88,6 +96,16 @@ pub(crate) enum FindError {
     InEffect(String),
 }
 
+/// Names that a message lists.
+const LISTED: usize = 8;
+
+fn listed(names: &[String]) -> String {
+    let more = names.len().saturating_sub(LISTED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let names: Vec<_> = names.iter().take(LISTED).map(String::as_str).collect();
+    names.join(", ") + &more
+}
+
 /// Finds the entry of a batch.
 ///
 /// # Errors
@@ -96,14 +114,12 @@ pub(crate) fn find(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Found, F
     let Known { entries: mut later, damaged } = read(workspace)?;
     let effects = Effects::of(&later);
     let is_open = |entry: &Entry| effects.taken_back_by(entry).is_none();
-    let known = |name: &str| later.iter().find(|entry| is_called(entry, name));
-    let unknown = |name: &str| FindError::Unknown(name.to_owned());
     let found = match wanted {
         Wanted::Newest => later.iter().find(|entry| !entry.is_undo() && is_open(entry)),
         Wanted::NewestUndo => later.iter().find(|entry| entry.is_undo() && is_open(entry)),
-        Wanted::Named(name) => Some(known(name).ok_or_else(|| unknown(name))?),
+        Wanted::Named(name) => Some(named(&later, name)?),
         Wanted::UndoOf(name) => {
-            let named = known(name).ok_or_else(|| unknown(name))?;
+            let named = named(&later, name)?;
             let undo = if named.is_undo() { Some(named) } else { effects.taken_back_by(named) };
             Some(undo.filter(|undo| is_open(undo)).ok_or_else(|| FindError::InEffect(named.name()))?)
         }
@@ -124,6 +140,23 @@ pub(crate) fn find(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Found, F
     };
     let entry = later.split_off(at).into_iter().next();
     entry.map(|entry| Found { entry, later }).ok_or(FindError::Nothing)
+}
+
+/// The entry of this name, or the only one whose batch's name begins so. A beginning of the entry's own name may be one of a
+/// later batch, too, and counts for nothing.
+fn named<'e>(entries: &'e [Entry], name: &str) -> Result<&'e Entry, FindError> {
+    if let Some(entry) = entries.iter().find(|entry| is_called(entry, name)) {
+        return Ok(entry);
+    }
+    let begun: Vec<_> = entries.iter().filter(|entry| is_begun(entry, name)).collect();
+    match begun[..] {
+        [] => Err(FindError::Unknown(name.to_owned())),
+        [entry] => Ok(entry),
+        _ => {
+            let candidates = begun.iter().map(|entry| entry.name()).collect();
+            Err(FindError::Ambiguous { name: name.to_owned(), candidates })
+        }
+    }
 }
 
 /// A batch that took another one back.
@@ -149,9 +182,9 @@ pub(crate) fn completed(
     let is_wanted = match wanted {
         Wanted::Newest => !noted.is_redo,
         Wanted::NewestUndo => noted.is_redo,
-        Wanted::Named(name) => is_called(undone, name),
+        Wanted::Named(name) => is_meant(undone, name),
         Wanted::UndoOf(name) => {
-            noted.is_redo && (is_called(undone, name) || brought_back().is_some_and(|entry| is_called(entry, name)))
+            noted.is_redo && (is_meant(undone, name) || brought_back().is_some_and(|entry| is_meant(entry, name)))
         }
     };
     Ok(is_wanted.then(|| Completed { undone: undone.clone(), entry }))
@@ -159,4 +192,12 @@ pub(crate) fn completed(
 
 fn is_called(entry: &Entry, name: &str) -> bool {
     entry.name() == name || entry.id.to_string() == name
+}
+
+fn is_begun(entry: &Entry, name: &str) -> bool {
+    !name.is_empty() && entry.name().starts_with(&name.to_ascii_lowercase())
+}
+
+fn is_meant(entry: &Entry, name: &str) -> bool {
+    is_called(entry, name) || is_begun(entry, name)
 }

@@ -77,12 +77,12 @@ impl Index {
         let dir = state.open(Part::HISTORY)?;
         let failed = state.failed(Part::HISTORY, "read");
         let stamp = Stamp::of(&dir).map_err(&failed)?;
-        let mut totals = Totals { bytes: 0, newest: None, oldest: 0, elsewhere: None, dir: stamp };
+        let mut totals = Totals { bytes: 0, newest: None, oldest: 0, elsewhere: None, states: None, dir: stamp };
         let mut bytes = Vec::new();
         for id in ids(state, &dir)?.into_iter().rev() {
             let Some(stat) = beneath::look_up(dir.as_fd(), &id.to_string()).map_err(&failed)? else { continue };
             let size = u64::try_from(stat.st_size).unwrap_or_default();
-            let entry = Some(Indexed { id, bytes: size, roots: None });
+            let entry = Some(Indexed { id, bytes: size, roots: None, about: None });
             bytes.extend(own_lines::encode(state, &Line { entry, totals: None }));
             (totals.bytes, totals.newest) = (totals.bytes + size, Some(id));
         }
@@ -153,11 +153,16 @@ impl Index {
         Ok(())
     }
 
-    /// Notes which other histories may have entries about this root: durably, because the entries of those are not this
+    /// Notes which other histories may have entries about this root, among these states: durably, because the entries of those are not this
     /// history's, and nothing else would show that the note is missing.
-    pub(super) fn link(&mut self, disk: &dyn Disk, elsewhere: Vec<String>) -> Result<(), OwnError> {
+    pub(super) fn link(
+        &mut self,
+        disk: &dyn Disk,
+        elsewhere: Vec<String>,
+        states: Option<Stamp>,
+    ) -> Result<(), OwnError> {
         self.write_anew(disk);
-        self.totals.elsewhere = Some(elsewhere);
+        (self.totals.elsewhere, self.totals.states) = (Some(elsewhere), states);
         self.append(disk, None)?;
         match &self.bytes {
             Bytes::File(file) => Ok(disk.sync_data(file.as_fd())?),
@@ -228,9 +233,9 @@ pub(super) fn may_concern(entry: &Indexed, roots: &[String]) -> bool {
 }
 
 impl Indexed {
-    /// An entry as it is in its directory; `None` where there is none.
-    pub(super) fn look(dir: &OwnedFd, id: EntryId, roots: Vec<String>) -> Result<Option<Self>, Errno> {
-        let stat = beneath::look_up(dir.as_fd(), &id.to_string())?;
-        Ok(stat.map(|stat| Self { id, bytes: u64::try_from(stat.st_size).unwrap_or_default(), roots: Some(roots) }))
+    /// This entry with the size that it has in its directory; `None` where there is none.
+    pub(super) fn look(self, dir: &OwnedFd) -> Result<Option<Self>, Errno> {
+        let stat = beneath::look_up(dir.as_fd(), &self.id.to_string())?;
+        Ok(stat.map(|stat| Self { bytes: u64::try_from(stat.st_size).unwrap_or_default(), ..self }))
     }
 }

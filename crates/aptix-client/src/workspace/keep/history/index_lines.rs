@@ -1,5 +1,6 @@
 //! The lines of the index of a history, read from either end without reading all of them.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -37,6 +38,31 @@ pub(super) struct Indexed {
     /// Names of the states of the roots that it has files in; where they are not stated, the entry itself tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) roots: Option<Vec<String>>,
+    /// What it is about; where it is not stated, the entry itself tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) about: Option<About>,
+}
+
+/// What an entry is about, as far as a search has to know before it reads the entry.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct About {
+    /// The paths of its files in their roots, before and after.
+    pub(super) paths: Vec<String>,
+    /// Whether it took back another batch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_reversal: bool,
+}
+
+impl About {
+    /// Bytes of paths of one entry that a line has room for.
+    const BYTES: usize = 1 << 10;
+
+    /// An entry with files at these paths; `None` if a line has no room for them.
+    pub(super) fn new(paths: BTreeSet<String>, is_reversal: bool) -> Option<Self> {
+        let bytes: usize = paths.iter().map(String::len).sum();
+        (bytes <= Self::BYTES).then(|| Self { paths: paths.into_iter().collect(), is_reversal })
+    }
 }
 
 /// What holds of a history.
@@ -51,6 +77,9 @@ pub(super) struct Totals {
     pub(super) oldest: u64,
     /// Names of the other states whose histories may have entries about this root; `None` where nobody has looked.
     pub(super) elsewhere: Option<Vec<String>>,
+    /// The directory of all states when somebody looked: while it is the same, no state was added, removed or restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) states: Option<Stamp>,
     /// The directory of the history.
     pub(super) dir: Stamp,
 }

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 
+use rustix::io::Errno;
+
 use super::entries::{Entry, EntryId, HistoryError, concerns, list, read_head, read_in};
 use super::index::{Index, may_concern, names};
 use super::index_lines::{Broken, Indexed};
@@ -42,6 +44,29 @@ pub(crate) fn named(workspace: &Workspace, id: &str) -> Option<Entry> {
         let dir = state.find(Part::HISTORY).ok().flatten()?;
         read_head(&state, &dir, id).ok().flatten().filter(|entry| concerns(workspace, entry))
     })
+}
+
+/// The indexes of all histories that may have entries about a root of the workspace. The caller holds the lock.
+///
+/// # Errors
+/// When one of them cannot be used.
+pub(super) fn indexes(workspace: &Workspace) -> Result<Vec<Index>, StateError> {
+    let mut indexes = Vec::new();
+    let mut linked = BTreeSet::new();
+    for root in workspace.roots() {
+        let mut index = Index::current(workspace.disk(), root.state())?;
+        linked.extend(links(workspace.disk(), root, &mut index)?);
+        indexes.push(index);
+    }
+    let open = names(workspace.roots().iter().map(Root::state));
+    let closed = linked.iter().filter(|name| !open.contains(name));
+    for state in closed.filter_map(|name| workspace.primary().state().named(name)) {
+        // What has no history has nothing to look for; what has one and no index is read another way.
+        if state.find(Part::HISTORY)?.is_some() {
+            indexes.push(Index::find(&state)?.ok_or_else(|| state.failed(Part::INDEX, "read")(Errno::NOENT))?);
+        }
+    }
+    Ok(indexes)
 }
 
 fn by_indexes(workspace: &Workspace, most: usize) -> Result<Vec<Entry>, HistoryError> {
@@ -122,21 +147,32 @@ fn kept_elsewhere(
     Ok(entries)
 }
 
-/// The names of the other states whose histories may have entries about a root. Where it is not known, every history there is
-/// gets read, once.
+/// The names of the other states whose histories may have entries about a root. Where that is not known, or a state was added,
+/// removed or restored since, every history there is gets looked at, once.
 fn links(disk: &dyn Disk, root: &Root, index: &mut Index) -> Result<Vec<String>, StateError> {
-    if let Some(known) = &index.totals.elsewhere {
+    // Taken before the states are listed: one that is added meanwhile shows the next time.
+    let states = root.state().stamp_of_all()?;
+    if let Some(known) = &index.totals.elsewhere
+        && index.totals.states == Some(states)
+    {
         return Ok(known.clone());
     }
-    let may_be_linked = |state: &StateDir| match read_in(state) {
-        Ok(known) => known.entries.iter().any(|entry| entry.files.iter().any(|file| file.root == root.path())),
-        Err(_) => true,
+    let name = [root.state().name().to_string()];
+    let is_about_root = |entry: &Entry| entry.files.iter().any(|file| file.root == root.path());
+    let may_be_linked = |state: &StateDir| {
+        !is_ruled_out(state, &name) && read_in(state).map_or(true, |known| known.entries.iter().any(is_about_root))
     };
     let mut siblings = root.state().siblings()?;
     siblings.retain(may_be_linked);
     let linked = names(siblings.iter());
-    if let Err(error) = index.link(disk, linked.clone()) {
+    if let Err(error) = index.link(disk, linked.clone(), Some(states)) {
         tracing::debug!(%error, "the index of the history is not written");
     }
     Ok(linked)
+}
+
+/// Whether the index of a history shows that no entry is about roots of these names. It reads no entry.
+fn is_ruled_out(state: &StateDir, roots: &[String]) -> bool {
+    let Ok(Some(index)) = Index::find(state) else { return false };
+    index.newest_first().all(|entry| entry.is_ok_and(|entry| !may_concern(&entry, roots)))
 }
