@@ -119,6 +119,11 @@ impl FilePlan<'_> {
         generated::warning(self.path.as_str(), base)
     }
 
+    /// Everything that the author should know although all is well.
+    pub(crate) fn all_warnings(&self) -> Vec<Warning> {
+        self.warnings.iter().cloned().chain(self.generated_warning()).collect()
+    }
+
     /// What is reported once `content`, which is [`FilePlan::content`], is written.
     #[must_use]
     pub fn report(&self, content: &[u8]) -> FileReport {
@@ -133,7 +138,7 @@ impl FilePlan<'_> {
                 _ => Some(Written { sha256: self.digest_after(content), size_bytes: content.len() as u64 }),
             },
             normalized: self.normalized.clone(),
-            warnings: self.warnings.iter().cloned().chain(self.generated_warning()).collect(),
+            warnings: self.all_warnings(),
             changes: self.changes.clone(),
             withheld: None,
         }

@@ -21,6 +21,7 @@ mod generated;
 mod git_id;
 pub mod hunk;
 mod nearest;
+mod places;
 pub mod plan;
 pub mod planning;
 pub mod preview;

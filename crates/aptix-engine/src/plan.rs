@@ -8,16 +8,20 @@ use alloc::vec::Vec;
 
 use aptix_model::failure::Failure;
 use aptix_model::path::WorkspacePath;
+use aptix_model::plan::{Place, Plan};
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::{FileStatus, Warning};
+use aptix_model::report::{FileReport, FileStatus, Warning};
 
 use crate::content::{self, encoding};
 use crate::dialect::{
     anchor_edit, context_patch, git_patch, line_patch, quote, replacements, search_patch, whole_file,
 };
+use crate::digest::sha256;
 use crate::file_plan::{FileAction, FilePlan};
 use crate::findings::{Findings, defect_of_caller};
+use crate::places::{changed, rebased};
 use crate::planning::clipboards::Clipboards;
+use crate::planning::draft::decided;
 use crate::planning::observed::Observed;
 use crate::planning::settings::Settings;
 use crate::planning::work::Work;
@@ -79,6 +83,38 @@ pub fn plan_quoting<'a>(
     quoted: &[Option<Observed<'_>>],
     settings: &Settings<'_>,
 ) -> Result<BatchPlan<'a>, Vec<Failure>> {
+    plan_all(batch, snapshot, quoted, settings, None)
+}
+
+/// Plans a prepared batch, as [`plan_quoting`] does: as it was planned then or, where a file changed elsewhere meanwhile, the
+/// same change at the places as they are now; the report warns of that. Files that are withheld were not bound, and are planned
+/// as they are.
+///
+/// # Errors
+/// As [`plan_quoting`]; FILE_CHANGED for each file that would not become what it was planned to.
+pub fn plan_prepared<'a>(
+    batch: &ValidBatch<'a>,
+    snapshot: &'a [Observed<'a>],
+    quoted: &[Option<Observed<'_>>],
+    settings: &Settings<'_>,
+    prepared: &Plan,
+) -> Result<BatchPlan<'a>, Vec<Failure>> {
+    let (files, lists) = (prepared.report.files.len(), prepared.places.len());
+    if files != snapshot.len() || lists != snapshot.len() {
+        let message =
+            format!("the plan is about {files} files and the places of {lists}, the batch has {}", snapshot.len());
+        return Err(vec![Failure::new(Reason::InvalidRequest, message)]);
+    }
+    plan_all(batch, snapshot, quoted, settings, Some(prepared))
+}
+
+fn plan_all<'a>(
+    batch: &ValidBatch<'a>,
+    snapshot: &'a [Observed<'a>],
+    quoted: &[Option<Observed<'_>>],
+    settings: &Settings<'_>,
+    prepared: Option<&Plan>,
+) -> Result<BatchPlan<'a>, Vec<Failure>> {
     if snapshot.len() != batch.files().len() {
         let message = format!("{} files were read for {} file patches", snapshot.len(), batch.files().len());
         return Err(vec![defect_of_caller(message)]);
@@ -96,14 +132,11 @@ pub fn plan_quoting<'a>(
             findings.add(|| same_file(other).file(index, name));
             continue;
         }
-        let planned = plan_file(file, observed, &mut work).and_then(|mut planned| {
-            planned.check()?;
-            check_size(&planned, settings.limits.file_bytes)?;
-            encoding::check(&file.patch.edit, &planned)?;
-            content::check(&file.patch.edit, file.is_blind, &mut planned, settings.suspicion)?;
-            planned.is_authored = true;
-            Ok(planned)
-        });
+        let prepared = prepared.and_then(|plan| plan.report.files.get(index).zip(plan.places.get(index)));
+        let planned = match prepared.filter(|(file_then, _)| !file.is_blind && file_then.withheld.is_none()) {
+            Some((then, places)) => plan_file_as_prepared(file, observed, &mut work, (then, places)),
+            None => plan_checked(file, observed, &mut work),
+        };
         match planned {
             Ok(file) => files.push(file),
             Err(found) => findings.absorb(found, |failure| failure.file(index, name)),
@@ -120,6 +153,43 @@ pub fn same_file(other: usize) -> Failure {
     Failure::new(Reason::InvalidRequest, format!("entry {} of the batch leads to the same file", other + 1))
         .detail(Detail::DuplicateFile)
         .hint("put all changes of one file into one entry")
+}
+
+/// Plans a file, and checks what becomes of it.
+fn plan_checked<'a>(
+    file: &ValidFile<'a>,
+    observed: &'a Observed<'a>,
+    work: &mut Work<'_>,
+) -> Result<FilePlan<'a>, Findings> {
+    let mut planned = plan_file(file, observed, work)?;
+    planned.check()?;
+    check_size(&planned, work.settings.limits.file_bytes)?;
+    encoding::check(&file.patch.edit, &planned)?;
+    content::check(&file.patch.edit, file.is_blind, &mut planned, work.settings.suspicion)?;
+    planned.is_authored = true;
+    Ok(planned)
+}
+
+/// Plans a file as it was planned before: of the same bytes the same ones become, or its places are moved.
+fn plan_file_as_prepared<'a>(
+    file: &ValidFile<'a>,
+    observed: &'a Observed<'a>,
+    work: &mut Work<'_>,
+    (then, places): (&FileReport, &[Place]),
+) -> Result<FilePlan<'a>, Findings> {
+    let before = observed.content.map(|bytes| observed.digest.unwrap_or_else(|| sha256(bytes)));
+    if before == then.sha256_before {
+        let planned = plan_checked(file, observed, work)?;
+        let after = (planned.action != FileAction::Delete).then(|| planned.digest_after(&planned.content()));
+        let is_same = after == then.written.map(|written| written.sha256) && planned.status == then.status;
+        return if is_same { Ok(planned) } else { Err(changed("it would become another file now").into()) };
+    }
+    // What an edit moves to or from a clipboard, it moves as it is planned.
+    let places = if file.patch.edit.uses_clipboards() { &[] } else { places };
+    let planned = rebased(then, places, observed.content, |action| decided(observed, action));
+    let planned = planned.map_err(|failure| Failure { current_sha256: before, ..failure })?;
+    check_size(&planned, work.settings.limits.file_bytes)?;
+    Ok(planned)
 }
 
 fn plan_file<'a>(

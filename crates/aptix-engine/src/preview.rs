@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use aptix_model::batch::{AnchorEdit, AnchorPlace};
-use aptix_model::preview::{BlanklineStyle, Evidence, Preview};
+use aptix_model::preview::{Action, BlanklineStyle, Evidence, Preview};
 use aptix_model::report::{FileStatus, Normalization};
 
 use crate::file_plan::FilePlan;
@@ -28,22 +28,27 @@ pub fn preview(edit: &AnchorEdit, plan: &FilePlan<'_>, diff_bytes: usize) -> Opt
     let above = (change.start_line as usize).saturating_sub(1);
     let came = (change.end_line as usize + 1).saturating_sub(change.start_line as usize);
     let gone = (old.len() + came).saturating_sub(new.len());
-    let is_joined = matches!(edit.place, AnchorPlace::Append | AnchorPlace::After(_) | AnchorPlace::Before(_));
-    let style = is_joined.then(|| blanklines(&old, above, &edit.content));
+    let is_whole = matches!(edit.place, AnchorPlace::Whole { .. });
+    let style = (!is_whole && !edit.content.is_empty()).then(|| blanklines(&old, above, gone, &edit.content));
     let has = |flag| plan.normalized.contains(&flag);
     Some(Preview {
         path: plan.path.as_str().into(),
         kind: edit.place.kind(),
-        is_change: plan.status != FileStatus::Unchanged,
+        action: match plan.status {
+            FileStatus::Created => Action::Create,
+            FileStatus::Unchanged => Action::Nothing,
+            FileStatus::Modified | FileStatus::Deleted | FileStatus::Renamed => Action::Change,
+        },
         start_line: change.start_line,
         old_lines: gone,
         new_lines: came,
         file_eof_newline_added: has(Normalization::FileEofNewlineAdded),
         content_eof_newline_added: has(Normalization::ContentEofNewlineAdded),
-        style_warning: style.and_then(|style| warning(&style)),
+        style_warning: style.and_then(|style| warning(&style, &lines_at(&old, above, gone))),
         blankline_style: style,
         evidence: evidence(&old, above, gone),
         apply_evidence: evidence(&new, above, came),
+        warnings: plan.all_warnings(),
         diff: plan.diff(diff_bytes).map(|diff| String::from_utf8_lossy(&diff).into_owned()),
     })
 }
@@ -70,30 +75,47 @@ fn evidence(lines: &[&[u8]], above: usize, count: usize) -> Evidence {
     }
 }
 
-fn blanklines(old: &[&[u8]], above: usize, content: &str) -> BlanklineStyle {
-    let is_blank = |line: &&&[u8]| line.trim_ascii().is_empty();
-    let count = |blanks: usize| u32::try_from(blanks).unwrap_or(u32::MAX);
+fn lines_at<'l>(lines: &[&'l [u8]], above: usize, count: usize) -> Vec<&'l [u8]> {
+    lines.iter().skip(above).take(count).copied().collect()
+}
+
+const fn is_blank(line: &[u8]) -> bool {
+    line.trim_ascii().is_empty()
+}
+
+/// How many lines are blank until one is not.
+fn blank<'l>(lines: impl Iterator<Item = &'l &'l [u8]>) -> u32 {
+    u32::try_from(lines.take_while(|line| is_blank(line)).count()).unwrap_or(u32::MAX)
+}
+
+/// Blank lines around new lines that take the place of `gone` lines below `above` ones.
+fn blanklines(old: &[&[u8]], above: usize, gone: usize, content: &str) -> BlanklineStyle {
     let (head, tail) = old.split_at(above.min(old.len()));
+    let tail = tail.get(gone..).unwrap_or_default();
     let own: Vec<&[u8]> = lines(content.as_bytes());
     BlanklineStyle {
-        file_above: count(head.iter().rev().take_while(is_blank).count()),
-        content_leading: count(own.iter().take_while(is_blank).count()),
-        content_trailing: count(own.iter().rev().take_while(is_blank).count()),
-        file_below: count(tail.iter().take_while(is_blank).count()),
+        file_above: blank(head.iter().rev()),
+        content_leading: blank(own.iter()),
+        content_trailing: blank(own.iter().rev()),
+        file_below: blank(tail.iter()),
         has_above: !head.is_empty(),
         has_below: !tail.is_empty(),
     }
 }
 
-/// What may look wrong where old and new text meet.
-fn warning(style: &BlanklineStyle) -> Option<String> {
-    let joint = |is_there: bool, blanks: u32, where_: &str| match blanks {
+/// What may look wrong where old and new text meet, unless the lines that go looked the same there.
+fn warning(style: &BlanklineStyle, gone: &[&[u8]]) -> Option<String> {
+    let joint = |is_there: bool, blanks: u32, before: u32, where_: &str| match blanks {
+        _ if !gone.is_empty() && blanks == before => None,
         0 if is_there => Some(format!("no blank line {where_} the new text")),
         2.. if is_there => Some(format!("{blanks} blank lines {where_} the new text")),
         _ => None,
     };
-    let above = joint(style.has_above, style.file_above + style.content_leading, "above");
-    let below = joint(style.has_below, style.content_trailing + style.file_below, "below");
+    let (above, below) = (style.file_above + style.content_leading, style.content_trailing + style.file_below);
+    let (above_before, below_before) =
+        (style.file_above + blank(gone.iter()), blank(gone.iter().rev()) + style.file_below);
+    let above = joint(style.has_above, above, above_before, "above");
+    let below = joint(style.has_below, below, below_before, "below");
     match (above, below) {
         (Some(above), Some(below)) => Some(format!("{above}; {below}")),
         (above, below) => above.or(below),

@@ -177,6 +177,17 @@ impl FileEdit {
         }
     }
 
+    /// Whether it moves text to a clipboard, or from one.
+    #[must_use]
+    pub fn uses_clipboards(&self) -> bool {
+        match self {
+            Self::SearchPatch(patch) => {
+                patch.changes.iter().any(|change| change.to_clipboard.is_some() || change.from_clipboard.is_some())
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the file goes, or is what it was under another name or mode: then none of its bytes is edited.
     #[must_use]
     pub const fn edits_no_bytes(&self) -> bool {

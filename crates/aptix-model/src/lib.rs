@@ -11,7 +11,7 @@
 //! | --- | --- |
 //! | values | `words`, `reason`, `limits`, `digest`, `id`, `lines`, `path`, `path_readings`, `quote`, `cursor`, `presence` |
 //! | what is edited | `batch`, `preview`, `protection`, `failure`, `create_file_code` |
-//! | what became of it | `hunk_counts`, `report`, `state`, `record`, `id_block`, `batch_event` |
+//! | what became of it | `hunk_counts`, `report`, `plan`, `state`, `record`, `id_block`, `batch_event` |
 //! | doors | `documents`, `wire`, `events`: none knows another |
 //! | served to models | `tools` |
 
@@ -39,6 +39,7 @@ pub mod lines;
 pub mod live;
 pub mod path;
 pub mod path_readings;
+pub mod plan;
 pub mod presence;
 pub mod preview;
 pub mod protection;

@@ -64,3 +64,6 @@ pub const NEXT_ACTION_BYTES: usize = 256 << 10;
 
 /// Bytes of the diff a report carries; a longer one is left out and said to be.
 pub const REPORT_DIFF_BYTES: usize = 1 << 20;
+
+/// Bytes of the places that a plan keeps for all files together; a plan with more keeps none.
+pub const PLACES_BYTES: usize = 256 << 10;

@@ -3,6 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::report::Warning;
+
 /// A prepared edit of one file, to be looked at.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Preview {
@@ -10,8 +12,8 @@ pub struct Preview {
     pub path: String,
     /// The kind of edit.
     pub kind: &'static str,
-    /// Whether applying it would change the file.
-    pub is_change: bool,
+    /// What applying it would do.
+    pub action: Action,
     /// The first line of the place, from 1.
     pub start_line: u32,
     /// How many lines go.
@@ -22,7 +24,7 @@ pub struct Preview {
     pub file_eof_newline_added: bool,
     /// Whether the content's last line gets the terminator that it lacks (WS-MOD 5.1).
     pub content_eof_newline_added: bool,
-    /// Blank lines where old and new text meet; for appends and inserts (WS-MOD 5.2).
+    /// Blank lines where old and new text meet; absent for a whole file (WS-MOD 5.2).
     pub blankline_style: Option<BlanklineStyle>,
     /// What may look wrong about them.
     pub style_warning: Option<String>,
@@ -30,8 +32,21 @@ pub struct Preview {
     pub evidence: Evidence,
     /// The place as it will be.
     pub apply_evidence: Evidence,
+    /// What else the author should know: that a program generates the file, say.
+    pub warnings: Vec<Warning>,
     /// The change as a unified diff; absent if it is too long.
     pub diff: Option<String>,
+}
+
+/// What applying a prepared edit does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// The file is new.
+    Create,
+    /// The file gets other content.
+    Change,
+    /// The file stays as it is.
+    Nothing,
 }
 
 /// Lines at a place of a file.

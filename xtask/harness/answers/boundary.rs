@@ -158,7 +158,8 @@ impl Library<'_> {
         label.clone_from(&document.batch.label);
         let batch: Batch = document.batch;
         let origin = Origin::default();
-        let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit };
+        let options =
+            ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit, prepared: None };
         apply(&self.workspace, &batch, options, &mut |proposal| {
             let unanswered = proposal.unanswered();
             if unanswered.is_empty() { Decision::Apply } else { Decision::Refuse(unanswered) }

@@ -229,7 +229,13 @@ impl Applier {
         let origin = Origin::default();
         for number in 0..applies {
             let batch = batch(&place.join("ws"), &mut job.random, number);
-            let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: usize::MAX, mode: Mode::Commit };
+            let options = ApplyOptions {
+                policy: &policy,
+                origin: &origin,
+                diff_bytes: usize::MAX,
+                mode: Mode::Commit,
+                prepared: None,
+            };
             let mut bases = BTreeSet::new();
             let outcome = apply(&workspace, &batch, options, &mut |proposal| {
                 let texts = proposal.plan.files.iter().filter_map(|file| file.base());

@@ -138,7 +138,8 @@ pub(crate) fn apply_carelessly(args: &Applier) -> Result<()> {
     let document = std::fs::read(args.place.join("document"))?;
     let document = documents::parse(&document, None).map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
     let policy = Policy::unstated(Caller::Shell);
-    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+    let options =
+        ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit, prepared: None };
     let done = apply(&workspace, &document.batch, options, &mut |_| Decision::Apply);
     if done.is_err() {
         std::process::exit(1);

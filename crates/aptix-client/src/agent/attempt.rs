@@ -184,6 +184,7 @@ fn commit(
         origin: &traced.trace.origin,
         diff_bytes: REPORT_DIFF_BYTES,
         mode: Mode::CommitWithReceipt { batch: id, encode: &encode, compare: &compare },
+        prepared: None,
     };
     let applied = apply::apply(local, batch, options, &mut |proposal| {
         if let Some(Err(failure)) = receipt.get() {

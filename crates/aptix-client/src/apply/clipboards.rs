@@ -2,7 +2,7 @@
 
 use aptix_engine::plan::BatchPlan;
 use aptix_engine::planning::clipboards::Clipboards;
-use aptix_model::batch::{Batch, FileEdit};
+use aptix_model::batch::Batch;
 use aptix_model::failure::Failure;
 
 use super::options::ApplyOptions;
@@ -19,12 +19,7 @@ pub(super) struct SessionClipboards {
 impl SessionClipboards {
     /// Reads the clipboards that a batch may use.
     pub(super) fn read(workspace: &Workspace, batch: &Batch, options: ApplyOptions<'_>) -> Result<Self, Failure> {
-        let uses_clipboards = batch.files.iter().any(|file| match &file.edit {
-            FileEdit::SearchPatch(patch) => {
-                patch.changes.iter().any(|change| change.to_clipboard.is_some() || change.from_clipboard.is_some())
-            }
-            _ => false,
-        });
+        let uses_clipboards = batch.files.iter().any(|file| file.edit.uses_clipboards());
         let session = options.origin.session_id.as_deref().filter(|_| uses_clipboards);
         let session = session.map(|id| options.policy.caller.session(id));
         let content = session.as_deref().map(|session| clipboards::read(workspace, session)).transpose();

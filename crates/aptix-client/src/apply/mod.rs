@@ -72,10 +72,16 @@ pub fn apply(
     let hidden = agreed_to(&valid, &mut files, &settings, options)?;
     files.blind(&mut valid);
     let (observed, quotable) = files.observed();
-    let planned = plan::plan_quoting(&valid, &observed, &quotable, &settings);
+    let planned = match options.prepared {
+        Some(prepared) => plan::plan_prepared(&valid, &observed, &quotable, &settings, prepared),
+        None => plan::plan_quoting(&valid, &observed, &quotable, &settings),
+    };
     let plan = planned.map_err(|failures| match hidden.is_empty() {
         true => {
-            let failures = with_next_action(failures, batch, &observed, &settings);
+            let failures = match options.prepared {
+                Some(_) => failures,
+                None => with_next_action(failures, batch, &observed, &settings),
+            };
             not_planned(failures, workspace, policy, &valid, &files)
         }
         false => withheld::not_applied(&failures, &hidden, policy.caller).into(),

@@ -2,6 +2,7 @@
 
 use aptix_model::batch::Origin;
 use aptix_model::id::BatchId;
+use aptix_model::plan::Plan;
 use aptix_model::report::Report;
 
 use super::withheld::Hidden;
@@ -18,6 +19,8 @@ pub struct ApplyOptions<'a> {
     pub diff_bytes: usize,
     /// What happens once the batch is planned.
     pub mode: Mode<'a>,
+    /// What the batch was planned to do when it was prepared: it does that, or nothing. Absent if it was not prepared.
+    pub prepared: Option<&'a Plan>,
 }
 
 impl<'a> ApplyOptions<'a> {
@@ -25,7 +28,7 @@ impl<'a> ApplyOptions<'a> {
     #[must_use]
     pub const fn new(policy: &'a Policy, mode: Mode<'a>) -> Self {
         const NOBODY: &Origin = &Origin { session_id: None, conversation_id: None, turn_id: None };
-        Self { policy, origin: NOBODY, diff_bytes: usize::MAX, mode }
+        Self { policy, origin: NOBODY, diff_bytes: usize::MAX, mode, prepared: None }
     }
 }
 

@@ -18,13 +18,20 @@ pub(super) fn full(plan: &FilePlan<'_>, found: &Found) -> FileReport {
     let links = original.links;
     if links > 1 {
         let message = format!("the file had {links} names; only this one has the new content");
-        report.warnings.push(warning("HARD_LINK_BROKEN", message));
+        add(&mut report.warnings, warning("HARD_LINK_BROKEN", message));
     }
     if original.is_setuid() {
         let message = "the file ran with the rights of its owner or group; with new content it does not";
-        report.warnings.push(warning("SETUID_CLEARED", message));
+        add(&mut report.warnings, warning("SETUID_CLEARED", message));
     }
     report
+}
+
+/// Adds a warning that a plan of an earlier moment may have had already.
+fn add(warnings: &mut Vec<Warning>, warning: Warning) {
+    if !warnings.contains(&warning) {
+        warnings.push(warning);
+    }
 }
 
 fn warning(code: &str, message: impl Into<String>) -> Warning {

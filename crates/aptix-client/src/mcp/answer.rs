@@ -11,7 +11,7 @@ use aptix_model::record::FileIds;
 use aptix_model::report::{Report, Warning};
 use aptix_model::state::BatchState;
 use aptix_model::tools::create_file::Created;
-use aptix_model::tools::preview::{Phase, to_yaml};
+use aptix_model::tools::preview::{Phase, Summary};
 use aptix_model::tools::tool::Form;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -172,14 +172,16 @@ fn hunk_answer(shown: &BatchView<'_>, preview: &Preview, phase: Phase) -> ToolAn
         Phase::Planned { hunk, expires } => (hunk, Some(expires.0)),
         Phase::Applied { hunk } => (hunk, None),
     };
+    let summary = Summary::of(preview, phase);
+    // A summary is texts and numbers: there is nothing in it that JSON or YAML could refuse.
+    let (yaml, json) = (summary.to_yaml().unwrap_or_default(), serde_json::to_value(&summary).unwrap_or_default());
     if let Some(object) = answer.structured.as_object_mut() {
+        object.insert("preview".to_owned(), json);
         object.insert("hunkId".to_owned(), hunk.to_string().into());
         if let Some(expires) = expires {
             object.insert("expiresAtMs".to_owned(), expires.into());
         }
     }
-    // A summary is texts and numbers: there is nothing in it that YAML could refuse.
-    let yaml = to_yaml(preview, phase).unwrap_or_default();
     let diff = preview.diff.clone().unwrap_or_else(|| format!("the diff has more than {DIFF_BYTES} bytes"));
     ToolAnswer { text: vec![yaml, diff], ..answer }
 }

@@ -12,6 +12,7 @@ use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, Uuid};
 use aptix_model::id_block;
+use aptix_model::plan::Plan;
 use aptix_model::record::UnixMillis;
 use aptix_model::report::Report;
 use aptix_model::tools::tool::Effect;
@@ -116,18 +117,19 @@ impl Author {
         Member { name: &self.name, may_write: true }
     }
 
-    /// Applies the batch of a call, unless `check` refuses the proposal. The caller logs the outcome.
+    /// Applies the batch of a call, as it was planned if it was prepared, unless `check` refuses the proposal. The caller logs
+    /// the outcome.
     pub(super) fn apply(
         &self,
         call: &Traced,
         dialect: Option<Dialect>,
-        batch: &Batch,
+        (batch, prepared): (&Batch, Option<&Plan>),
         until: &Until,
         check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
     ) -> Tried {
         call.log(Event::Received(batch));
         let id = call.trace.batch.unwrap_or_else(mint);
-        let outcome = self.attempt(call, id, batch, until, check);
+        let outcome = self.attempt(call, id, (batch, prepared), until, check);
         let outcome = outcome.map_err(|refusal| self.for_model(in_words(refusal, dialect, batch)));
         Tried { batch: id, ids: id_block::of(id, batch), root: self.workspace.primary().name().to_owned(), outcome }
     }
@@ -136,7 +138,7 @@ impl Author {
         &self,
         call: &Traced,
         id: BatchId,
-        batch: &Batch,
+        (batch, prepared): (&Batch, Option<&Plan>),
         until: &Until,
         check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
     ) -> Result<Report, Refusal> {
@@ -146,6 +148,7 @@ impl Author {
             origin: &call.trace.origin,
             diff_bytes: DIFF_BYTES,
             mode: Mode::CommitNamed { batch: id },
+            prepared,
         };
         let mut report = apply(&self.workspace, batch, options, &mut |proposal| {
             let unanswered = proposal.unanswered();

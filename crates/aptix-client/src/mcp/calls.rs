@@ -37,7 +37,8 @@ pub(super) fn call(author: &Author, called: &Called, arguments: &str, until: &Un
 fn carry_out(author: &Author, called: &Called, call: Call, until: &Until) -> ToolAnswer {
     match call {
         Call::Document(document) => {
-            let tried = author.apply(&called.traced, Some(document.dialect), &document.batch, until, &mut |_| Ok(()));
+            let tried =
+                author.apply(&called.traced, Some(document.dialect), (&document.batch, None), until, &mut |_| Ok(()));
             called.ended(&document.batch, &tried);
             of_document(called.tool.form, &document.batch, &document.warnings, &tried)
         }

@@ -4,39 +4,31 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use aptix_engine::hunk::{self, Hunk, HunkError, Member};
-use aptix_model::batch::Batch;
-use aptix_model::digest::Sha256Digest;
+use aptix_model::batch::{Batch, FileEdit, FilePatch};
 use aptix_model::failure::Failure;
 use aptix_model::id::FilePatchId;
+use aptix_model::plan::{Place, Plan};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::UnixMillis;
-use aptix_model::report::FileReport;
 
 /// Prepared edits that are kept; the oldest make room.
 const MOST: usize = 256;
 /// Bytes of new text in them.
 const MOST_BYTES: usize = 64 << 20;
 
-/// A planned edit, and what it was planned for.
+/// A prepared edit: the batch, and what it was planned to do.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct Prepared {
     pub(super) batch: Batch,
-    pub(super) pinned: Pinned,
-    /// Bytes of its new text.
-    pub(super) bytes: usize,
+    pub(super) plan: Plan,
 }
 
-/// The digests of a file before and after a plan.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Pinned {
-    pub(super) before: Option<Sha256Digest>,
-    after: Option<Sha256Digest>,
-}
-
-impl Pinned {
-    /// Those of a file's report.
-    pub(super) fn of(file: &FileReport) -> Self {
-        Self { before: file.sha256_before, after: file.written.map(|written| written.sha256) }
+impl Prepared {
+    /// Bytes of its texts.
+    fn size(&self) -> usize {
+        let given = |file: &FilePatch| if let FileEdit::AnchorEdit(edit) = &file.edit { edit.content.len() } else { 0 };
+        let places: usize = self.plan.places.iter().flatten().map(Place::size).sum();
+        self.batch.files.iter().map(given).sum::<usize>() + places
     }
 }
 
@@ -47,7 +39,7 @@ pub(super) type CallNumber = u64;
 struct Kept {
     hunk: Hunk,
     /// None once it was applied. Each call that applies it holds a clone.
-    plan: Option<Arc<Plan>>,
+    plan: Option<Arc<Prepared>>,
     /// The call that prepared the plan.
     prepared_by: CallNumber,
 }
@@ -93,7 +85,13 @@ impl Hunks {
     ///
     /// # Errors
     /// When the plan that it was to replace was applied, is being applied, or was replaced since the slot was given.
-    pub(super) fn keep(&mut self, slot: Slot, plan: Plan, call: CallNumber, now: UnixMillis) -> Result<(), Failure> {
+    pub(super) fn keep(
+        &mut self,
+        slot: Slot,
+        plan: Prepared,
+        call: CallNumber,
+        now: UnixMillis,
+    ) -> Result<(), Failure> {
         let Slot { hunk, replaces } = slot;
         if let Some(replaces) = replaces {
             let kept = self.kept.get(&hunk.id).ok_or_else(|| HunkError::Missing(hunk.id).failure())?;
@@ -113,7 +111,7 @@ impl Hunks {
     }
 
     fn bytes(&self) -> usize {
-        self.kept.values().filter_map(|kept| kept.plan.as_ref()).map(|plan| plan.bytes).sum()
+        self.kept.values().filter_map(|kept| kept.plan.as_ref()).map(|plan| plan.size()).sum()
     }
 
     /// The plan that the call of this number may apply. Nothing replaces it while the result is held.
@@ -126,7 +124,7 @@ impl Hunks {
         member: Member<'_>,
         call: CallNumber,
         now: UnixMillis,
-    ) -> Result<Arc<Plan>, Failure> {
+    ) -> Result<Arc<Prepared>, Failure> {
         let kept = self.kept.get(&id);
         hunk::apply(id, kept.map(|kept| &kept.hunk), member, now).map_err(HunkError::failure)?;
         match kept.and_then(|kept| Some((kept.prepared_by, kept.plan.as_ref()?))) {
@@ -179,6 +177,7 @@ fn applied(id: FilePatchId) -> Failure {
 mod tests {
     use aptix_engine::hunk::TTL_MILLIS;
     use aptix_model::id::Uuid;
+    use aptix_model::report::Report;
 
     use super::*;
 
@@ -189,8 +188,10 @@ mod tests {
         FilePatchId(Uuid::from_u128(number))
     }
 
-    fn plan(bytes: usize) -> Plan {
-        Plan { batch: Batch::default(), pinned: Pinned { before: None, after: None }, bytes }
+    fn plan(bytes: usize) -> Prepared {
+        let place = Place { start_line: 1, above: vec![], old: vec![], new: vec![b'x'; bytes], below: vec![] };
+        let plan = Plan { report: Report::applied(Vec::new()), places: vec![vec![place]] };
+        Prepared { batch: Batch::default(), plan }
     }
 
     fn kept(hunks: &mut Hunks, number: u128, bytes: usize, now: u64) {
@@ -224,7 +225,7 @@ mod tests {
         let again = hunks.place(Some(id(1)), ANN, "append", id(9), now).unwrap();
         assert_eq!((again.hunk.id, again.hunk.created), (id(1), UnixMillis(1_000)), "a plan keeps its id and its turn");
         hunks.keep(again, plan(2), 2, now).unwrap();
-        assert_eq!(hunks.take(id(1), ANN, 2, over).unwrap().bytes, 2);
+        assert_eq!(hunks.take(id(1), ANN, 2, over).unwrap().size(), 2);
         hunks.applied(id(1));
         assert_eq!(reason(hunks.take(id(1), ANN, 3, now)), "ALREADY_APPLIED");
         assert_eq!(reason(hunks.place(Some(id(1)), ANN, "append", id(9), now)), "ALREADY_APPLIED");
@@ -244,7 +245,7 @@ mod tests {
         assert_eq!(reason(hunks.take(id(1), ANN, 2, now)), "INVALID_STATE.CHANGED");
         let slot = place(&hunks).unwrap();
         let taken = hunks.take(id(1), ANN, 5, now).unwrap();
-        assert_eq!(taken.bytes, 2);
+        assert_eq!(taken.size(), 2);
         assert_eq!(reason(place(&hunks)), "INVALID_STATE");
         assert_eq!(reason(hunks.keep(slot, plan(4), 6, now)), "INVALID_STATE");
         // Two calls at once apply it: it is in use until both have ended.

@@ -6,22 +6,24 @@ use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::FilePatchId;
 use aptix_model::id_block;
+use aptix_model::limits::PLACES_BYTES;
+use aptix_model::plan::Plan;
 use aptix_model::reason::Reason;
-use aptix_model::report::{Outcome, Report};
+use aptix_model::report::Report;
 use aptix_model::tools::preview::Phase;
 use aptix_model::tools::tool::Form;
 
 use super::answer::{DIFF_BYTES, ToolAnswer, of_applied, of_batch, of_plan, refused};
 use super::author::{Author, in_words, mint};
 use super::called::Called;
-use super::hunks::{CallNumber, Pinned, Plan};
+use super::hunks::{CallNumber, Prepared};
 use super::until::Until;
 use crate::apply::{Refusal, look as plan_only};
 
 /// Replaces a whole file, without a prepared edit.
 pub(super) fn overwrite(author: &Author, called: &Called, patch: FilePatch, until: &Until) -> ToolAnswer {
     let batch = Batch { files: vec![patch], ..Batch::default() };
-    let tried = author.apply(&called.traced, None, &batch, until, &mut |_| Ok(()));
+    let tried = author.apply(&called.traced, None, (&batch, None), until, &mut |_| Ok(()));
     called.ended(&batch, &tried);
     of_batch(&batch, &tried)
 }
@@ -58,71 +60,56 @@ fn plan(
     // The id that the file patch has in the batch that will apply it.
     let id = id_block::of(mint(), batch).first().map(|ids| ids.file).ok_or_else(nothing_planned)?;
     let slot = author.hunks().place(existing, author.member(), edit.place.kind(), id, now)?;
-    let (report, preview) = plan_only(&author.workspace, batch, &policy, |plan| {
+    let (plan, preview) = plan_only(&author.workspace, batch, &policy, |plan| {
         let file = plan.files.first()?;
         let preview = preview(edit, file, DIFF_BYTES)?;
-        let report = Report {
-            outcome: Outcome::Applied,
-            files: vec![file.report(&file.content())],
-            failures: Vec::new(),
-            warnings: Vec::new(),
-            diff: preview.diff.clone().unwrap_or_default(),
-            diff_omitted: preview.diff.is_none(),
-        };
-        Some((report, preview))
+        let diff_omitted = preview.diff.is_none();
+        let report = Report { diff_omitted, ..Report::applied(vec![file.report(&file.content())]) };
+        Some((Plan { report, places: vec![file.places(PLACES_BYTES)] }, preview))
     })
     .map_err(|refusal| in_words(refusal, None, batch))?
     .ok_or_else(nothing_planned)?;
-    let pinned = report.files.first().map(Pinned::of).ok_or_else(nothing_planned)?;
     let phase = Phase::Planned { hunk: slot.hunk.id, expires: slot.hunk.expires };
-    let answer = of_plan(batch, &report, &preview, phase);
-    let bytes = edit.content.len();
-    author.hunks().keep(slot, Plan { batch: batch.clone(), pinned, bytes }, number, now)?;
+    let shown = Report { diff: preview.diff.clone().unwrap_or_default(), ..plan.report.clone() };
+    let answer = of_plan(batch, &shown, &preview, phase);
+    author.hunks().keep(slot, Prepared { batch: batch.clone(), plan }, number, now)?;
     Ok(answer)
 }
 
 /// Applies a plan to the file that it was made for.
 pub(super) fn apply(author: &Author, called: &Called, id: FilePatchId, until: &Until) -> ToolAnswer {
     let taken = author.hunks().take(id, author.member(), called.number, author.now());
-    let plan = match &taken {
-        Ok(plan) => plan.as_ref(),
+    let Prepared { batch, plan } = match &taken {
+        Ok(prepared) => prepared.as_ref(),
         Err(failure) => return called.refused(std::slice::from_ref(failure)),
     };
     let called = &called.of_batch(id_block::batch_id(id.0));
     let mut seen = None;
-    let mut tried = author.apply(&called.traced, None, &plan.batch, until, &mut |proposal| {
-        let (file, edit) = proposal.plan.files.first().zip(plan.batch.files.first()).ok_or_else(nothing_planned)?;
-        if Pinned::of(&file.report(&file.content())) != plan.pinned {
-            return Err(changed_since(plan, id));
-        }
+    let mut tried = author.apply(&called.traced, None, (batch, Some(plan)), until, &mut |proposal| {
+        let (file, edit) = proposal.plan.files.first().zip(batch.files.first()).ok_or_else(nothing_planned)?;
         if let FileEdit::AnchorEdit(edit) = &edit.edit {
             seen = preview(edit, file, DIFF_BYTES);
         }
         Ok(())
     });
-    tried.outcome = tried.outcome.map_err(|refusal| stale(refusal, plan, id));
-    called.ended(&plan.batch, &tried);
+    tried.outcome = tried.outcome.map_err(in_its_place);
+    called.ended(batch, &tried);
     match (&tried.outcome, seen) {
         (Ok(_), Some(preview)) => {
             author.hunks().applied(id);
-            of_applied(&plan.batch, &tried, &preview, id)
+            of_applied(batch, &tried, &preview, id)
         }
-        _ => of_batch(&plan.batch, &tried),
+        _ => of_batch(batch, &tried),
     }
 }
 
-/// Reports that the file changed, if a refusal shows another digest than the edit was planned for.
-fn stale(refusal: Refusal, plan: &Plan, id: FilePatchId) -> Refusal {
-    let is_other = |failure: &Failure| failure.current_sha256.is_some_and(|now| plan.pinned.before != Some(now));
-    if refusal.failures.iter().any(is_other) { changed_since(plan, id).into() } else { refusal }
-}
-
-fn changed_since(plan: &Plan, id: FilePatchId) -> Failure {
-    let message = format!("the file is not as it was when the edit {id} was prepared, and nothing was written");
-    let path = plan.batch.files.first().map(|file| file.target.as_str().to_owned());
-    let failure = Failure::new(Reason::FileChanged, message)
-        .hint("prepare the edit again, with existing_hunk_id to take this one's place, look at it, then apply it");
-    Failure { path, ..failure }
+/// The refusal of a plan whose file changed, with the next step that this connection has.
+fn in_its_place(mut refusal: Refusal) -> Refusal {
+    for failure in refusal.failures.iter_mut().filter(|failure| failure.reason == Reason::FileChanged) {
+        let hint = "prepare the edit again, with existing_hunk_id to take this one's place, look at it, then apply it";
+        failure.hint = Some(hint.to_owned());
+    }
+    refusal
 }
 
 fn nothing_planned() -> Failure {

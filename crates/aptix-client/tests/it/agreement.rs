@@ -30,7 +30,13 @@ fn decided(
     let spec = format!("ws={}", place.join(root).display()).parse().unwrap();
     let workspace = Workspace::open(&[spec], place, Box::new(SystemDisk)).unwrap();
     let policy = Policy::unstated(Caller::Shell);
-    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
+    let options = ApplyOptions {
+        policy: &policy,
+        origin: &Origin::default(),
+        diff_bytes: 1 << 20,
+        mode: Mode::Commit,
+        prepared: None,
+    };
     apply(&workspace, batch, options, decide)
 }
 

@@ -55,7 +55,7 @@ fn run_as(
 ) -> Result<Report, Refusal> {
     let policy = Policy::unstated(Caller::Shell);
     let origin = Origin { session_id: session.map(str::to_owned), ..Origin::default() };
-    let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode };
+    let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode, prepared: None };
     apply(workspace, &Batch { files, ..Batch::default() }, options, &mut |_| Decision::Apply)
 }
 
@@ -101,7 +101,8 @@ fn callers_share_no_clipboards() {
     let call = |caller, file| {
         let policy = Policy::unstated(caller);
         let origin = Origin { session_id: Some("s".to_owned()), ..Origin::default() };
-        let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit };
+        let options =
+            ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit, prepared: None };
         apply(&workspace, &Batch { files: vec![file], ..Batch::default() }, options, &mut |_| Decision::Apply)
     };
     let callers = [Caller::Shell, Caller::Model, Caller::Server];
@@ -162,7 +163,7 @@ fn what_is_refused_or_only_tried_changes_no_clipboard() {
     run(&workspace, Some("s"), vec![patch("a.txt", other.clone()), absent]).unwrap_err();
     let policy = Policy::unstated(Caller::Shell);
     let origin = Origin { session_id: Some("s".to_owned()), ..Origin::default() };
-    let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit };
+    let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit, prepared: None };
     let batch = Batch { files: vec![patch("a.txt", other)], ..Batch::default() };
     let no = aptix_model::failure::Failure::new(Reason::Rejected, "no");
     apply(&workspace, &batch, options, &mut |_| Decision::Refuse(vec![no.clone()])).unwrap_err();

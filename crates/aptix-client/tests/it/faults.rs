@@ -132,7 +132,7 @@ pub(crate) fn take_back(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Und
 
 pub(crate) fn options<'a>(policy: &'a Policy, mode: Mode<'a>) -> ApplyOptions<'a> {
     static ORIGIN: Origin = Origin { session_id: None, conversation_id: None, turn_id: None };
-    ApplyOptions { policy, origin: &ORIGIN, diff_bytes: 1 << 20, mode }
+    ApplyOptions { policy, origin: &ORIGIN, diff_bytes: 1 << 20, mode, prepared: None }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

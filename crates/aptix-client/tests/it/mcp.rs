@@ -355,13 +355,13 @@ fn text_that_looks_like_an_edit_is_written_if_it_is_verbatim() {
     client.end();
 }
 
-/// What was planned for one file is not written to another one.
+/// What was planned for one place is not written to another one.
 #[test]
 fn a_plan_for_a_file_that_changed_since_is_not_applied() {
     let mut client = Client::start(|ws| std::fs::write(ws.join("a.txt"), "one\ntwo\n").unwrap());
     let prepare = json!({ "path": "a.txt", "anchor": "two", "content": "x\n" });
     let hunk = client.done("prepare_file_insert_after", &prepare).structured["hunkId"].clone();
-    for changed in ["zero\none\ntwo\n", "one\n", "two\ntwo\n"] {
+    for changed in ["one\ntwo\nthree\n", "one\n", "two\ntwo\n"] {
         std::fs::write(client.ws().join("a.txt"), changed).unwrap();
         assert_eq!(client.refused("apply_file_modification", &json!({ "hunk_id": hunk })), "FILE_CHANGED");
         assert_eq!(client.read("a.txt"), changed);

@@ -27,7 +27,8 @@ fn refused(place: &Path, caller: Caller, document: &str) -> Failure {
     let (workspace, _) = faults::open(place, Fault::None).unwrap();
     let batch = documents::parse(document.as_bytes(), None).unwrap().batch;
     let policy = Policy::unstated(caller);
-    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+    let options =
+        ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit, prepared: None };
     apply(&workspace, &batch, options, &mut |_| Decision::Apply).unwrap_err().failures.remove(0)
 }
 

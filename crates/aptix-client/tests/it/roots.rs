@@ -206,7 +206,13 @@ fn a_batch_over_two_roots_is_known_in_both_and_undone_with_both() {
     assert_eq!(listed(&["other"]), "");
     let take_back = |roots: &[&str]| {
         let policy = Policy::unstated(Caller::Shell);
-        let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+        let options = ApplyOptions {
+            policy: &policy,
+            origin: &Origin::default(),
+            diff_bytes: 0,
+            mode: Mode::Commit,
+            prepared: None,
+        };
         undo(&open(place.path(), roots, Fault::None), Wanted::Newest, options, &mut |_| Decision::Apply)
     };
     let left = std::fs::read(place.path().join("two/new.txt")).unwrap();
@@ -359,7 +365,8 @@ fn the_files_of_a_batch_have_a_limit_together() {
         let origin = aptix_model::batch::Origin::default();
         let mut policy = Policy::unstated(Caller::Shell);
         policy.limits = limits;
-        let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode: Mode::DryRun };
+        let options =
+            ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode: Mode::DryRun, prepared: None };
         apply(&workspace, batch, options, &mut |_| Decision::Apply)
     };
     let batch = faults::batch(2, 1);

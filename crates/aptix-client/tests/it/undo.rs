@@ -35,7 +35,13 @@ fn redo(workspace: &Workspace) -> Result<Undone, Refusal> {
 fn take_back_within(workspace: &Workspace, wanted: Wanted<'_>, retention: Retention) -> Result<Undone, Refusal> {
     let mut policy = Policy::unstated(Caller::Shell);
     policy.retention = retention;
-    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode: Mode::Commit };
+    let options = ApplyOptions {
+        policy: &policy,
+        origin: &Origin::default(),
+        diff_bytes: 1 << 20,
+        mode: Mode::Commit,
+        prepared: None,
+    };
     let undone = undo(workspace, wanted, options, &mut |_| Decision::Apply)?;
     aptix_client::undo::acknowledge(workspace).unwrap();
     Ok(undone)

@@ -245,7 +245,7 @@ fn a_preview_shows_the_place_before_and_after() {
     assert_eq!(preview.evidence.after, ["6", "7", "8"]);
     assert_eq!(preview.apply_evidence.range, ["x"]);
     assert!(preview.diff.as_ref().unwrap().contains("-4\n-5\n+x\n"));
-    assert_eq!(preview.blankline_style, None);
+    assert_eq!((preview.blankline_style.is_some(), preview.style_warning), (true, None), "it looks as before");
 
     for (before, place, content, warning) in [
         ("a\n", AnchorPlace::Append, "x\n", Some("no blank line above the new text")),
@@ -259,6 +259,8 @@ fn a_preview_shows_the_place_before_and_after() {
             Some("no blank line above the new text; no blank line below the new text"),
         ),
         ("", AnchorPlace::Append, "x\n", None),
+        ("a\n\nb\nc\n", lines(3, Some(3)), "\nx\n", Some("2 blank lines above the new text")),
+        ("a\n\nb\nc\n", lines(2, Some(3)), "x\n", Some("no blank line above the new text")),
     ] {
         let preview = previewed(before, place.clone(), content);
         assert_eq!(preview.style_warning.as_deref(), warning, "{before:?} {place:?}");

@@ -23,6 +23,7 @@ mod line_patch;
 mod line_regex;
 mod matching;
 mod multi_line;
+mod prepared;
 mod properties;
 mod quote;
 mod readings;

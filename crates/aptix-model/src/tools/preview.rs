@@ -1,10 +1,11 @@
-//! A preview as YAML, the form in which tool results show it (WS-MOD 2.1).
+//! A preview as tool results show it: as YAML for models, and under the same keys as JSON for programs (WS-MOD 2.1).
 
 use serde::Serialize;
 
 use crate::id::FilePatchId;
-use crate::preview::{BlanklineStyle, Evidence, Preview};
+use crate::preview::{Action, BlanklineStyle, Evidence, Preview};
 use crate::record::UnixMillis;
+use crate::report::Warning;
 
 /// The stage of an edit that its preview shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,8 +24,9 @@ pub enum Phase {
     },
 }
 
+/// A preview and its stage.
 #[derive(Serialize)]
-struct Summary<'a> {
+pub struct Summary<'a> {
     status: &'static str,
     mode: &'static str,
     path: &'a str,
@@ -40,6 +42,8 @@ struct Summary<'a> {
     blankline_style: Option<Style>,
     #[serde(skip_serializing_if = "Option::is_none")]
     style_warning: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Remark<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     evidence: Option<Shown<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,6 +54,12 @@ struct Summary<'a> {
 struct Normalized {
     normalized_file_eof_newline_added: bool,
     normalized_content_eof_newline_added: bool,
+}
+
+#[derive(Serialize)]
+struct Remark<'a> {
+    code: &'a str,
+    message: &'a str,
 }
 
 #[derive(Serialize)]
@@ -74,36 +84,48 @@ const fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// The summary of a preview, as one YAML document.
-///
-/// # Errors
-/// None that a preview can give; writing to memory does not fail.
-pub fn to_yaml(preview: &Preview, phase: Phase) -> Result<String, serde_saphyr::ser_error::Error> {
-    let (status, hunk, expires_at_ms) = match phase {
-        Phase::Planned { hunk, expires } => ("planned", hunk, Some(expires.0)),
-        Phase::Applied { hunk } => ("applied", hunk, None),
-    };
-    let is_applied = expires_at_ms.is_none();
-    let summary = Summary {
-        status,
-        mode: preview.kind,
-        path: &preview.path,
-        hunk_id: format!("{hunk}"),
-        expires_at_ms,
-        action: if preview.is_change { "change" } else { "none" },
-        start_line: preview.start_line,
-        old_lines: preview.old_lines,
-        new_lines: preview.new_lines,
-        normalized: Normalized {
-            normalized_file_eof_newline_added: preview.file_eof_newline_added,
-            normalized_content_eof_newline_added: preview.content_eof_newline_added,
-        },
-        blankline_style: preview.blankline_style.map(style),
-        style_warning: preview.style_warning.as_deref(),
-        evidence: (!is_applied).then(|| shown(&preview.evidence)),
-        apply_evidence: is_applied.then(|| shown(&preview.apply_evidence)),
-    };
-    serde_saphyr::to_string(&summary)
+impl<'a> Summary<'a> {
+    /// Sums a preview up.
+    #[must_use]
+    pub fn of(preview: &'a Preview, phase: Phase) -> Self {
+        let (status, hunk, expires_at_ms) = match phase {
+            Phase::Planned { hunk, expires } => ("planned", hunk, Some(expires.0)),
+            Phase::Applied { hunk } => ("applied", hunk, None),
+        };
+        let is_applied = expires_at_ms.is_none();
+        Self {
+            status,
+            mode: preview.kind,
+            path: &preview.path,
+            hunk_id: format!("{hunk}"),
+            expires_at_ms,
+            action: match preview.action {
+                Action::Create => "create",
+                Action::Change => "change",
+                Action::Nothing => "none",
+            },
+            start_line: preview.start_line,
+            old_lines: preview.old_lines,
+            new_lines: preview.new_lines,
+            normalized: Normalized {
+                normalized_file_eof_newline_added: preview.file_eof_newline_added,
+                normalized_content_eof_newline_added: preview.content_eof_newline_added,
+            },
+            blankline_style: preview.blankline_style.map(style),
+            style_warning: preview.style_warning.as_deref(),
+            warnings: preview.warnings.iter().map(|Warning { code, message, .. }| Remark { code, message }).collect(),
+            evidence: (!is_applied).then(|| shown(&preview.evidence)),
+            apply_evidence: is_applied.then(|| shown(&preview.apply_evidence)),
+        }
+    }
+
+    /// The summary as one YAML document.
+    ///
+    /// # Errors
+    /// None that a preview can give; writing to memory does not fail.
+    pub fn to_yaml(&self) -> Result<String, serde_saphyr::ser_error::Error> {
+        serde_saphyr::to_string(self)
+    }
 }
 
 const fn style(style: BlanklineStyle) -> Style {

@@ -3,10 +3,11 @@
 use aptix_model::batch::{Anchor, AnchorEdit, AnchorMatch, AnchorPlace, FileEdit, Occurrence, Target};
 use aptix_model::failure::Failure;
 use aptix_model::id::{FilePatchId, Uuid};
-use aptix_model::preview::{BlanklineStyle, Evidence, Preview};
+use aptix_model::preview::{Action, BlanklineStyle, Evidence, Preview};
 use aptix_model::record::UnixMillis;
+use aptix_model::report::Warning;
 use aptix_model::tools::catalogue::find;
-use aptix_model::tools::preview::{Phase, to_yaml};
+use aptix_model::tools::preview::{Phase, Summary};
 use aptix_model::tools::tool::Call;
 
 const ID: &str = "018f6d2e-7c1a-7b3e-9d55-0123456789ab";
@@ -151,7 +152,7 @@ fn a_preview_is_summed_up_in_yaml() {
     let preview = Preview {
         path: "no: yes".to_owned(),
         kind: "append",
-        is_change: true,
+        action: Action::Create,
         start_line: 3,
         old_lines: 0,
         new_lines: 1,
@@ -168,13 +169,20 @@ fn a_preview_is_summed_up_in_yaml() {
         style_warning: Some("3 blank lines above the new text".to_owned()),
         evidence: evidence("old"),
         apply_evidence: evidence("new: yes"),
+        warnings: vec![Warning {
+            code: "GENERATED_FILE".to_owned(),
+            message: "it is: generated".to_owned(),
+            line: None,
+        }],
         diff: None,
     };
     let hunk = FilePatchId(Uuid::from_u128(7));
-    let planned = to_yaml(&preview, Phase::Planned { hunk, expires: UnixMillis(99) }).unwrap();
-    let applied = to_yaml(&preview, Phase::Applied { hunk }).unwrap();
+    let planned = Summary::of(&preview, Phase::Planned { hunk, expires: UnixMillis(99) }).to_yaml().unwrap();
+    let applied = Summary::of(&preview, Phase::Applied { hunk }).to_yaml().unwrap();
     let both = [
         "mode: append",
+        "action: create",
+        "  message: \"it is: generated\"",
         "path: \"no: yes\"",
         "start_line: 3",
         "  normalized_content_eof_newline_added: true",

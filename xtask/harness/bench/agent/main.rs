@@ -135,7 +135,8 @@ fn batch(names: &[String], contents: &[String]) -> Batch {
 
 fn apply_batch(workspace: &Workspace, batch: &Batch) -> Result<()> {
     let policy = Policy::unstated(Caller::Shell);
-    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+    let options =
+        ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit, prepared: None };
     match apply(workspace, batch, options, &mut |_| Decision::Apply) {
         Ok(_) => Ok(()),
         Err(refusal) => bail!("the batch is refused: {:?}", refusal.failures),

@@ -117,7 +117,8 @@ pub(super) fn applied(scene: &Scene, batch: &Batch, person: Person) -> Result<Re
         person != Person::LetsNothingBeCompared
     };
     let mode = Mode::CommitWithReceipt { batch: batch_id, encode: &encode, compare: &compare };
-    let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode };
+    let options =
+        ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode, prepared: None };
     let outcome = apply(&local, batch, options, &mut |proposal| match person {
         Person::Agrees => {
             assert!(!proposal.is_allowed(), "what was compared is asked about once more, and shown");
@@ -196,7 +197,13 @@ async fn failures_elsewhere_are_reported_first() {
         let spec = format!("ws={}", scene.place.path().join("ws").display()).parse().unwrap();
         let local = Workspace::open(&[spec], scene.place.path(), Box::new(SystemDisk)).unwrap();
         let policy = PolicyFiles::new(&scene.place.path().join("config"), Caller::Server).read(&local).unwrap();
-        let options = ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit };
+        let options = ApplyOptions {
+            policy: &policy,
+            origin: &Origin::default(),
+            diff_bytes: 0,
+            mode: Mode::Commit,
+            prepared: None,
+        };
         apply(&local, &Batch { files, ..Batch::default() }, options, &mut |_| Decision::Apply).unwrap_err()
     });
     assert_eq!(refusals[0], refusals[1]);
