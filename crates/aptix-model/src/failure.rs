@@ -26,8 +26,11 @@ pub struct Failure {
     pub field: Option<String>,
     /// Position of the file patch in the batch, from 0.
     pub file_index: Option<usize>,
-    /// The file's path as the author wrote it, or its real path once that is known.
+    /// The file's path: its real one once that is known, else as the author wrote it. It has its root's name in front where the
+    /// workspace has several.
     pub path: Option<String>,
+    /// The file's lower-case key: its root's name and the path.
+    pub doc_path: Option<String>,
     /// Position of the change in its file patch, from 0.
     pub change_index: Option<usize>,
     /// The line of the current file that the failure is about, from 1.
@@ -75,6 +78,7 @@ impl Failure {
             field: None,
             file_index: None,
             path: None,
+            doc_path: None,
             change_index: None,
             line: None,
             nearest: Vec::new(),

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use crate::digest::Sha256Digest;
 use crate::failure::Failure;
+use crate::path::fold;
 use crate::reason::Detail;
 use crate::words::words;
 
@@ -57,13 +58,14 @@ pub enum Outcome {
 /// What became of one file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileReport {
-    /// The path relative to its root, in its real case; of a renamed file, the old one.
+    /// The path in its real case, with the root's name in front where the workspace has several; of a renamed file, the old
+    /// one.
     pub path: String,
     /// The lower-case key: the root's name and the path.
     pub doc_path: String,
     /// What happened.
     pub status: FileStatus,
-    /// Where a renamed file is now, relative to its root.
+    /// Where a renamed file is now, written like `path`.
     pub renamed_to: Option<String>,
     /// SHA-256 of the bytes before; absent when there was no file.
     pub sha256_before: Option<Sha256Digest>,
@@ -77,6 +79,25 @@ pub struct FileReport {
     pub changes: Vec<ChangeReport>,
     /// Why the report holds nothing that depends on the file's content, if it does not.
     pub withheld: Option<Withheld>,
+}
+
+impl FileReport {
+    /// `path` and `renamed_to` without the root's name. Whether they have it is determined by the key, which always does;
+    /// `renamed_to` is `None` as well where one of the two has it and the other has not.
+    #[must_use]
+    pub fn paths_in_root(&self) -> (&str, Option<&str>) {
+        let root = self.doc_path.split('/').next().unwrap_or_default();
+        let renamed_to = self.renamed_to.as_deref();
+        match below(root, &self.path).filter(|_| fold(&self.path) == self.doc_path) {
+            Some(path) => (path, renamed_to.and_then(|path| below(root, path))),
+            None => (&self.path, renamed_to),
+        }
+    }
+}
+
+/// The path in a root of a path that begins with that root's name.
+fn below<'p>(root: &str, path: &'p str) -> Option<&'p str> {
+    path.strip_prefix(root)?.strip_prefix('/')
 }
 
 words! {

@@ -13,7 +13,6 @@ use aptix_model::reason::Reason;
 use tokio_util::sync::CancellationToken;
 
 use crate::apply::Hidden;
-use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::subject;
 use crate::apply::traced::Traced;
@@ -146,10 +145,9 @@ impl Approval {
         if question.is_void() {
             return None;
         }
-        let (name, paths) = (format!("Batch {batch}"), PathStyle::among(proposal.workspace.roots().len()));
+        let name = format!("Batch {batch}");
         tracing::info!(BatchId = %batch, "waiting for the person at the terminal to decide");
-        let Some(Answer { verdict, always }) =
-            question.wait(person.decide(&name, proposal, subject, paths, policy.approval))
+        let Some(Answer { verdict, always }) = question.wait(person.decide(&name, proposal, subject, policy.approval))
         else {
             say("\nThe question is void: the batch was withdrawn, the connection is lost, or the agent stops.\n");
             return None;

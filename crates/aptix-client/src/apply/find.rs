@@ -48,7 +48,7 @@ impl Found {
 
     pub(crate) fn observed(&self) -> Observed<'_> {
         Observed {
-            path: self.place.path.clone(),
+            path: self.place.reported.clone(),
             doc_path: self.place.doc_path.clone(),
             content: self.original.as_ref().map(|original| original.bytes.as_slice()),
             digest: None,

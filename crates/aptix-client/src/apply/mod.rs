@@ -5,11 +5,11 @@
 mod clipboards;
 mod files;
 pub(crate) mod find;
+pub mod located;
 mod names;
 mod near_path;
 mod need;
 mod options;
-pub mod path_style;
 pub(crate) mod planned;
 pub mod proposal;
 mod refusal;
@@ -60,11 +60,21 @@ pub fn apply(
     options: ApplyOptions<'_>,
     confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
 ) -> Result<Report, Refusal> {
-    let policy = options.policy;
-    policy.may_write()?;
+    options.policy.may_write()?;
     refuse_removed(workspace)?;
-    let settled = settle(workspace, batch, policy)?;
-    let batch = settled.as_ref();
+    let settled = settle(workspace, batch, options.policy);
+    let applied = settled.and_then(|settled| apply_settled(workspace, settled.as_ref(), options, confirm));
+    applied.map_err(|refusal| located::by_target(workspace, refusal.failures, |file| batch.files.get(file)).into())
+}
+
+/// As [`apply`], for a batch with one path for each of its files.
+fn apply_settled(
+    workspace: &Workspace,
+    batch: &Batch,
+    options: ApplyOptions<'_>,
+    confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
+) -> Result<Report, Refusal> {
+    let policy = options.policy;
     let mut valid = valid(workspace, batch, policy)?;
     let mut files = Files::find(workspace, &valid, policy)?;
     let clipboards = SessionClipboards::read(workspace, batch, options)?;
@@ -94,7 +104,7 @@ pub fn apply(
     });
     outcome.map_err(|refusal| match is_decided_against && !hidden.is_empty() {
         true => withheld::not_applied(&refusal.failures, &hidden, policy.caller).into(),
-        false => withheld::without_content(refusal.failures, &files.found).into(),
+        false => located::by_place(withheld::without_content(refusal.failures, &files.found), &files.found).into(),
     })
 }
 
@@ -164,7 +174,7 @@ fn not_planned(
 ) -> Refusal {
     add_verbatim_hints(&mut failures, batch.batch, policy.caller);
     let failures = near_path::with_near_paths(failures, workspace, policy, batch, &files.found);
-    withheld::without_content(failures, &files.found).into()
+    located::by_place(withheld::without_content(failures, &files.found), &files.found).into()
 }
 
 /// Failures to plan a batch, the first one with the document corrected, if that can be done.

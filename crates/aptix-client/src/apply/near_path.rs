@@ -9,7 +9,6 @@ use aptix_model::path::{WorkspacePath, lowercase};
 use aptix_model::reason::Reason;
 
 use super::find::{Found, Search};
-use crate::apply::path_style::PathStyle;
 use crate::policy::Policy;
 use crate::policy::egress;
 use crate::workspace::read::place::Claim;
@@ -49,7 +48,6 @@ pub(super) fn with_near_paths(
     if walk(way, &mut looking).is_err() {
         return failures;
     }
-    let paths = PathStyle::among(workspace.roots().len());
     for Missing { failure, below, named_alike, .. } in looking.missing {
         let Some(failure) = failures.get_mut(failure) else { continue };
         let file = failure.file_index.and_then(|file| batch.batch.files.get(file)).map(|file| &file.target);
@@ -60,7 +58,7 @@ pub(super) fn with_near_paths(
             let is_known = found.withheld.is_none() && found.original.is_some();
             is_known.then(|| match file {
                 Some(Target::DocPath(_)) => format!("{:?}", found.place.doc_path),
-                _ => format!("{:?}", paths.name(&path, &found.place.doc_path)),
+                _ => format!("{:?}", found.place.reported.as_str()),
             })
         });
         let known: Vec<String> = known.collect();

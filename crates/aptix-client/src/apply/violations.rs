@@ -7,6 +7,7 @@ use aptix_model::documents::terms::in_terms_of_part;
 use aptix_model::failure::Failure;
 
 use super::files::Files;
+use super::located;
 use super::names;
 use super::refusal::Refusal;
 use crate::policy::Policy;
@@ -32,7 +33,10 @@ fn refuse_part(
 /// Refuses a document that does not have the shape of its dialect, with everything that is wrong with it, in its terms.
 #[must_use]
 pub fn refuse_document(workspace: &Workspace, document: &PartialDocument, policy: &Policy) -> Refusal {
-    refuse_part(workspace, &document.part, policy, |failure| in_terms_of_part(document, failure))
+    let part = &document.part;
+    let refusal = refuse_part(workspace, part, policy, |failure| in_terms_of_part(document, failure));
+    let patch = |index| part.batch.files.get(part.positions.iter().position(|position| *position == index)?);
+    located::by_target(workspace, refusal.failures, patch).into()
 }
 
 /// Refuses a batch for `known` and everything else that is wrong with it.

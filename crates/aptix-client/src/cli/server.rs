@@ -22,7 +22,7 @@ use crate::present::view::{BatchView, Stored, Undoes};
 use super::exit::Exit;
 use super::output::{self, Form, interrupted, show};
 use super::progress::{self, Doing};
-use crate::apply::path_style::PathStyle;
+use crate::workspace::roots::path_style::PathStyle;
 
 /// How long a lost server is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);

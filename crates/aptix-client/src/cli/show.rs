@@ -12,13 +12,13 @@ use aptix_model::report::{Outcome, Report};
 use aptix_model::state::BatchState;
 
 use crate::apply::Refusal;
-use crate::apply::path_style::PathStyle;
 use crate::connection::{CallError, ChangeView, Connection, ServerUrl};
 use crate::present::past::{Past, ids_of, past};
 use crate::present::view::{BatchView, Stored, Subject, Undoes};
 use crate::undo::failure::history_failure;
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::keep::history::entries;
+use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
 

@@ -10,7 +10,6 @@ use aptix_model::id::BatchId;
 use aptix_model::report::{Report, Warning};
 
 use crate::apply::Mode;
-use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::person::{Answer, Person, allow_always};
 use crate::policy::Policy;
@@ -18,6 +17,7 @@ use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::present::view::{BatchView, Stored, Undoes};
 use crate::workspace::fs::disk::SystemDisk;
+use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -115,7 +115,7 @@ impl<'a> Writing<'a> {
             return Decision::Apply;
         }
         let subject = proposal.digest();
-        let decided = person.decide("This batch", proposal, subject, self.paths(), policy.approval);
+        let decided = person.decide("This batch", proposal, subject, policy.approval);
         let Answer { verdict, always } = tokio::runtime::Handle::current().block_on(decided);
         allow_always(proposal, &self.policies, &always);
         match verdict {

@@ -11,9 +11,9 @@ use aptix_model::report::{FileReport, FileStatus, Report, Withheld, Written};
 
 use super::IsOver;
 use super::read::{content, stat};
-use crate::apply::path_style::PathStyle;
 use crate::policy::Policy;
 use crate::policy::choices::Excerpts;
+use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Files that are looked at in one go.
@@ -151,8 +151,7 @@ impl Difference {
     }
 }
 
-/// The differences as a batch of the workstation, and its report. Where the workspace has several roots, the batch names a file
-/// with its root's name in front, as every batch does.
+/// The differences as a batch of the workstation, and its report.
 #[must_use]
 pub fn described(
     workspace: &Workspace,
@@ -168,11 +167,11 @@ pub fn described(
         edit: FileEdit::LocalChange,
     };
     let files = differences.iter().map(patch).collect();
-    let reports = differences.iter().map(report).collect();
+    let reports = differences.iter().map(|difference| report(paths, difference)).collect();
     (Batch { label, key, files, ..Batch::default() }, Report { diff_omitted: true, ..Report::applied(reports) })
 }
 
-fn report(difference: &Difference) -> FileReport {
+fn report(paths: PathStyle, difference: &Difference) -> FileReport {
     let Difference { file: HeldFile { path, doc_path, held, .. }, now } = difference;
     let (status, before, written, withheld) = match (now, held) {
         (OnDisk::Bytes(written), None) => (FileStatus::Created, None, Some(*written), None),
@@ -184,7 +183,7 @@ fn report(difference: &Difference) -> FileReport {
         (OnDisk::Withheld(why), _) => (FileStatus::Modified, None, None, Some(*why)),
     };
     FileReport {
-        path: path.clone(),
+        path: paths.name(path, doc_path.as_str()).into_owned(),
         doc_path: doc_path.to_string(),
         status,
         renamed_to: None,

@@ -14,7 +14,6 @@ use aptix_model::reason::{Detail, Reason};
 use super::IsOver;
 use super::over;
 use super::unresolved::{self, unresolved};
-use crate::apply::path_style::PathStyle;
 use crate::policy::Policy;
 use crate::policy::disclosure::{Disclosure, Inside};
 use crate::workspace::read::listing::Listings;
@@ -22,6 +21,7 @@ use crate::workspace::read::open_file::OpenFile;
 use crate::workspace::read::place::Place;
 use crate::workspace::read::resolve::resolve_to_read;
 use crate::workspace::read::snapshot::ReadError;
+use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Bytes of content that one answer holds, of all its files together.
@@ -138,7 +138,7 @@ impl<'w> Reader<'w> {
         let name = file.as_str();
         let answer = match self.read(file, portion) {
             Ok(file) => Ok(file),
-            Err(NotRead::Refused(failure)) => Err(Failure { path: Some(name.to_owned()), ..*failure }),
+            Err(NotRead::Refused(failure)) => Err(self.named(file, *failure)),
             Err(NotRead::Over) => return Err(over()),
         };
         let text = match &answer {
@@ -160,6 +160,17 @@ impl<'w> Reader<'w> {
         Ok(answer)
     }
 
+    /// A failure about a file that was asked for, with its path and key as far as the question has them.
+    fn named(&self, file: &FileSelector, failure: Failure) -> Failure {
+        let style = PathStyle::among(self.workspace.roots().len());
+        let root = self.workspace.roots().first().map(|root| root.name());
+        let (path, doc_path) = match file {
+            FileSelector::DocPath(key) => (style.of_key(key.as_str()), Some(key.to_string())),
+            FileSelector::Path(path) => (path.as_str(), style.key(path.as_str(), root)),
+        };
+        Failure { path: Some(path.to_owned()), doc_path, ..failure }
+    }
+
     fn read(&mut self, file: &FileSelector, portion: Option<Portion>) -> Result<FileContent, NotRead> {
         for _ in 0..TRIES {
             if (self.is_over)() {
@@ -171,9 +182,8 @@ impl<'w> Reader<'w> {
             if !file.is_unchanged().map_err(ReadError::System)? {
                 continue;
             }
-            let paths = PathStyle::among(self.workspace.roots().len());
             let info = FileInfo {
-                path: paths.name(place.path.as_str(), &place.doc_path).into_owned(),
+                path: place.reported.as_str().to_owned(),
                 doc_path: place.doc_path,
                 size_bytes,
                 is_executable: file.is_executable(),

@@ -5,9 +5,9 @@ use aptix_model::path::{WorkspacePath, fold};
 use aptix_model::protection;
 use aptix_model::reason::{Detail, Reason};
 
-use crate::apply::path_style::PathStyle;
 use crate::policy::disclosure::Disclosure;
 use crate::workspace::read::walk::{Closed, File, Kind, WalkError};
+use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::root::Root;
 use crate::workspace::roots::workspace::Workspace;
 

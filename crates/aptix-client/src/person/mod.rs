@@ -18,7 +18,6 @@ pub(crate) use self::dialog::Answer;
 use self::keyboard::Keyboard;
 use self::prompt::say;
 use crate::apply::Hidden;
-use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::Proposal;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::fs::terminal::Terminal;
@@ -49,10 +48,9 @@ impl Person {
         name: &str,
         proposal: &Proposal<'_>,
         subject: Sha256Digest,
-        paths: PathStyle,
         wait: Duration,
     ) -> Answer {
-        let shown = shown::shown(name, proposal, subject, paths);
+        let shown = shown::shown(name, proposal, subject);
         let _held = prompt::hold(self.0.size().columns);
         let mut open = self.0.open();
         let Ok(answer) = tokio::time::timeout(wait, dialog::hold(&shown, &mut open)).await else {

@@ -11,7 +11,6 @@ use aptix_model::report::{FileReport, FileStatus};
 
 use super::dialog::{Shown, ShownFile};
 use super::rows::Line;
-use crate::apply::path_style::PathStyle;
 use crate::apply::proposal::{Ask, Need, Proposal};
 use crate::present::diff::{DiffLine, LineKind, add_notes, diff_lines};
 use crate::present::untrusted::{Name, Quoted};
@@ -25,11 +24,11 @@ const IN_QUESTION: usize = 40;
 const RISKS: [&str; 5] = ["GENERATED_FILE", "HARD_LINK_BROKEN", "SETUID_CLEARED", "OWNER_CHANGED", "ATTRIBUTE_LOST"];
 
 /// Everything there is to see of a proposal; `subject` is its digest.
-pub(super) fn shown(name: &str, proposal: &Proposal<'_>, subject: Sha256Digest, paths: PathStyle) -> Shown {
+pub(super) fn shown(name: &str, proposal: &Proposal<'_>, subject: Sha256Digest) -> Shown {
     let (mut files, mut unchanged) = (Vec::new(), Vec::new());
     let (mut stay, mut added, mut removed) = (0, 0, 0);
     for index in 0..proposal.plan.files.len() {
-        let Some(seen) = Seen::of(proposal, index, paths) else { continue };
+        let Some(seen) = Seen::of(proposal, index) else { continue };
         if seen.file.status == FileStatus::Unchanged {
             stay += 1;
             unchanged.extend(seen.notes());
@@ -73,7 +72,7 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    fn of(proposal: &'a Proposal<'_>, index: usize, paths: PathStyle) -> Option<Self> {
+    fn of(proposal: &'a Proposal<'_>, index: usize) -> Option<Self> {
         let file = proposal.plan.files.get(index)?;
         let (place, other) = proposal.places.get(index).copied().unzip();
         Some(Self {
@@ -84,7 +83,7 @@ impl<'a> Seen<'a> {
             report: proposal.reports.get(index),
             place,
             other: other.flatten(),
-            name: paths.name(file.path.as_str(), file.doc_path).into_owned(),
+            name: file.path.as_str().to_owned(),
         })
     }
 

@@ -28,7 +28,8 @@ impl Places {
     /// Names the places in failures.
     pub fn name_in(&self, failures: &mut [Failure]) {
         for failure in failures {
-            let texts = [Some(&mut failure.message), failure.hint.as_mut(), failure.path.as_mut()];
+            let texts =
+                [Some(&mut failure.message), failure.hint.as_mut(), failure.path.as_mut(), failure.doc_path.as_mut()];
             texts.into_iter().flatten().for_each(|text| self.name(text));
         }
     }

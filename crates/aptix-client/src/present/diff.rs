@@ -57,16 +57,9 @@ const fn is_change(kind: LineKind) -> bool {
     matches!(kind, LineKind::Added | LineKind::Removed)
 }
 
-/// Adds a diff, each file's part under its name, if there are names; they are in the order of the parts.
-pub(crate) fn show_diff(text: &mut String, diff: &[u8], names: &[impl AsRef<str>]) {
-    let mut names = names.iter();
-    for DiffLine { style, text: line, kind } in diff_lines(diff) {
-        if kind == LineKind::Header
-            && line.starts_with("diff --git ")
-            && let Some(name) = names.next()
-        {
-            let _ = writeln!(text, "{}:", Visible(name.as_ref()));
-        }
+/// Adds a diff.
+pub(crate) fn show_diff(text: &mut String, diff: &[u8]) {
+    for DiffLine { style, text: line, .. } in diff_lines(diff) {
         let _ = writeln!(text, "{style}{line}{style:#}");
     }
 }
@@ -266,15 +259,5 @@ mod tests {
         let mut text = String::new();
         add_notes(&mut text, &file);
         assert_eq!(text, "  warning: A\\u{a}\\u{1b}[2J: b\\u{a}c\n");
-    }
-
-    #[test]
-    fn each_part_stands_under_its_name() {
-        let diff = "diff --git a/x b/x\nnew file mode 100644\ndiff --git a/y b/y\n--- /dev/null\n+++ b/y\n@@ -0,0 +1 @@\n+1\n\\ No newline\n";
-        let mut text = String::new();
-        show_diff(&mut text, diff.as_bytes(), &["one/x", "two/y", "no more"]);
-        let plain = anstream::adapter::strip_str(&text).to_string();
-        assert!(plain.starts_with("one/x:\ndiff ") && plain.contains("\ntwo/y:\ndiff "), "{plain}");
-        assert!(!plain.contains("no more"), "{plain}");
     }
 }

@@ -3,13 +3,11 @@
 use std::borrow::Cow;
 
 use aptix_model::batch::{FileEdit, FilePatch, GitKind, Presence, Target};
-use aptix_model::path::fold;
 use aptix_model::report::{FileReport, FileStatus, Warning};
 use aptix_model::state::BatchState;
 use serde::Serialize;
 
 use super::view::{BatchView, Failed, FileWords};
-use crate::apply::path_style::PathStyle;
 
 /// What became of a file.
 #[derive(Serialize)]
@@ -125,14 +123,12 @@ fn tried<'a>(view: &BatchView<'a>, place: Place<'a, '_>, patch: &'a FilePatch) -
     FileAnswer { path, doc_path, renamed_to: patch.edit.moved_to(), ..unknown(view, place) }
 }
 
-/// The path in its root of a file that was not looked at, and its lower-case key if the root is known.
+/// The path of a file that was not looked at, and its lower-case key if the root is known.
 pub(super) fn named<'a>(view: &BatchView<'_>, target: &'a Target) -> (&'a str, Option<Cow<'a, str>>) {
     let text = target.as_str();
-    let in_root = || text.split_once('/').map_or(text, |(_, in_root)| in_root);
-    match (target, view.paths) {
-        (Target::DocPath(_), _) => (in_root(), Some(Cow::Borrowed(text))),
-        (_, PathStyle::InRoot) => (text, view.root.map(|root| Cow::Owned(format!("{root}/{}", fold(text))))),
-        (_, PathStyle::WithRoot) => (in_root(), Some(Cow::Owned(fold(text)))),
+    match target {
+        Target::DocPath(_) => (view.paths.of_key(text), Some(Cow::Borrowed(text))),
+        Target::Path(_) | Target::Readings(_) => (text, view.paths.key(text, view.root).map(Cow::Owned)),
     }
 }
 

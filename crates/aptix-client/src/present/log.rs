@@ -226,7 +226,7 @@ impl Log {
         });
         let batches = self.batches.iter().map(|row| {
             let mut text = line(row);
-            show_diff(&mut text, row.diff.as_deref().unwrap_or_default().as_bytes(), &[""; 0]);
+            show_diff(&mut text, row.diff.as_deref().unwrap_or_default().as_bytes());
             text
         });
         batches.chain(writes).collect()

@@ -6,7 +6,7 @@ use aptix_engine::planning::draft;
 use aptix_engine::planning::observed::Observed;
 use aptix_model::id::{BatchId, Uuid};
 use aptix_model::id_block;
-use aptix_model::path::{WorkspacePath, fold};
+use aptix_model::path::WorkspacePath;
 use aptix_model::record::FileIds;
 use aptix_model::report::{FileStatus, Report, diff_part};
 
@@ -14,6 +14,7 @@ use crate::undo::{merge, undone};
 use crate::workspace::keep::history::entries::{self, Entry};
 use crate::workspace::keep::history::past_file::{Images, PastFile};
 use crate::workspace::keep::history::summary::Summary;
+use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
 /// A batch of the history, or one part of it.
@@ -47,7 +48,7 @@ pub fn past(workspace: &Workspace, entry: &Entry) -> Past {
     Past {
         id,
         ids: ids(id, &summary),
-        report: Report { diff, diff_omitted, ..summary.report() },
+        report: Report { diff, diff_omitted, ..summary.report(PathStyle::among(workspace.roots().len())) },
         summary,
         begins: (0, 0),
     }
@@ -108,16 +109,17 @@ fn diff(workspace: &Workspace, entry: &Entry, images: &[Images]) -> Option<Strin
 }
 
 fn file_diff(workspace: &Workspace, file: &PastFile, images: &Images, created: Option<bool>) -> Option<Vec<u8>> {
-    let root = workspace.roots().iter().find(|root| root.path() == file.root);
+    let (path, doc_path) = file.names(workspace, &file.path);
     let observed = Observed {
-        path: WorkspacePath::new(&file.path).ok()?,
-        doc_path: format!("{}/{}", root.map_or("", |root| root.name()), fold(&file.path)),
+        path: WorkspacePath::new(&path).ok()?,
+        doc_path,
         content: images.before.as_deref(),
         digest: file.digest_before(),
         is_executable: false,
         other: None,
     };
-    let moved_to = file.moved_to.as_deref().map(WorkspacePath::new).transpose().ok()?;
+    let moved_to = file.moved_to.as_deref().map(|path| WorkspacePath::new(&file.names(workspace, path).0));
+    let moved_to = moved_to.transpose().ok()?;
     let action = match (&images.before, &images.after) {
         (_, None) => FileAction::Delete,
         (None, Some(after)) => FileAction::Write(after.into()),

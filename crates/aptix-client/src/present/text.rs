@@ -5,14 +5,13 @@ use std::fmt::Write as _;
 
 use anstyle::AnsiColor;
 use aptix_model::failure::{Failure, Visible};
-use aptix_model::report::{FileStatus, Report};
+use aptix_model::report::Report;
 
 use super::description::{described, parts};
 use super::diff::{ShownLine, add_notes, show_diff};
 use super::file_answer::{named, status};
 use super::untrusted::Quoted;
 use super::view::{BatchView, Subject};
-use crate::apply::path_style::PathStyle;
 
 /// What there is to see of a batch: what it takes back, its diff and a line for each file; what it asks for, while nothing has
 /// become of it. Of a record also what it is known as, and why it was refused, at the change that was. The warnings, and why a
@@ -26,7 +25,7 @@ pub fn batch_text(view: &BatchView<'_>) -> String {
     match view.outcome {
         Ok(Some(report)) => add_report(&mut text, report, view),
         Ok(None) => {
-            show_diff(&mut text, asked(view.subject).as_bytes(), &[""; 0]);
+            show_diff(&mut text, asked(view.subject).as_bytes());
             if !view.state().is_open() {
                 add_files(&mut text, view);
             }
@@ -63,16 +62,12 @@ pub(super) fn asked(subject: Subject<'_>) -> String {
 }
 
 fn add_report(text: &mut String, report: &Report, view: &BatchView<'_>) {
-    let paths = view.paths;
-    let changed =
-        report.files.iter().filter(|file| file.status != FileStatus::Unchanged && paths == PathStyle::WithRoot);
-    let names: Vec<_> = changed.map(|file| paths.name(&file.path, &file.doc_path)).collect();
-    show_diff(text, report.diff.as_bytes(), &names);
+    show_diff(text, report.diff.as_bytes());
     let would = if view.dry_run { "would be " } else { "" };
     for file in &report.files {
-        let _ = write!(text, "{would}{} {}", file.status.word(), Visible(&paths.name(&file.path, &file.doc_path)));
+        let _ = write!(text, "{would}{} {}", file.status.word(), Visible(&file.path));
         if let Some(path) = &file.renamed_to {
-            let _ = write!(text, " to {}", Visible(&paths.name(path, &file.doc_path)));
+            let _ = write!(text, " to {}", Visible(path));
         }
         text.push('\n');
         add_notes(text, file);
@@ -85,9 +80,7 @@ fn add_files(text: &mut String, view: &BatchView<'_>) {
     for (index, file) in view.subject.files().into_iter().enumerate() {
         let Some(patch) = file.patch else { continue };
         let word = status(view, &failed, index, Some(patch)).replace('_', " ");
-        let (path, doc_path) = named(view, &patch.target);
-        let name = view.paths.name(path, doc_path.as_deref().unwrap_or_default());
-        let _ = writeln!(text, "{word} {}", Visible(&name));
+        let _ = writeln!(text, "{word} {}", Visible(named(view, &patch.target).0));
     }
 }
 
@@ -107,7 +100,7 @@ fn add_tried(text: &mut String, view: &BatchView<'_>) {
     };
     for (index, patch) in files.iter().enumerate().filter_map(|(index, file)| Some((index, file.patch?))) {
         for (at, part) in parts(patch).iter().enumerate() {
-            show_diff(text, part, &[""; 0]);
+            show_diff(text, part);
             add(text, Some((index, at.checked_sub(1))));
         }
     }

@@ -12,9 +12,9 @@ use aptix_model::record::FileIds;
 use aptix_model::report::{FileReport, Report, Warning};
 use aptix_model::state::BatchState;
 
-use crate::apply::path_style::PathStyle;
 use crate::apply::{Mode, Refusal};
 use crate::workspace::keep::history::summary::{FileSummary, Summary};
+use crate::workspace::roots::path_style::PathStyle;
 
 /// What is known about one batch, for people and programs.
 pub struct BatchView<'a> {

@@ -53,11 +53,7 @@ impl UndoSite<'_> {
 
     /// How an author would name a path in the root of a file.
     fn name(&self, file: &PastFile, path: &str) -> String {
-        let mut roots = self.workspace.roots().iter();
-        match roots.find(|root| root.path() == file.root) {
-            Some(root) if self.workspace.roots().len() > 1 => format!("{}/{path}", root.name()),
-            _ => path.to_owned(),
-        }
+        file.names(self.workspace, path).0
     }
 
     /// The batch that, as the last one that came later, moved the file at a path away or deleted it, and where it went.
@@ -70,7 +66,7 @@ impl UndoSite<'_> {
     }
 
     /// The failure where another file is at the old path of a file.
-    fn blocked(&self, index: usize, file: &PastFile) -> Failure {
+    pub(super) fn blocked(&self, index: usize, file: &PastFile) -> Failure {
         in_its_place(&file.path).file(index, &self.name(file, &file.path))
     }
 

@@ -17,7 +17,7 @@ use aptix_model::report::FileStatus;
 
 pub use self::undone::Undone;
 
-use self::failure::{history_failure, in_its_place, not_found};
+use self::failure::{history_failure, not_found};
 use self::file_undo::{FileUndo, UndoSite, file_undo};
 use self::undone::{completed, label, patch};
 use crate::apply::find::{Found, Search};
@@ -111,7 +111,7 @@ fn file_undos<'e>(
     let moves = || undos.iter().filter_map(|undo| Some((&undo.found.place, undo.found.other.as_ref()?, undo)));
     for (_, to, FileUndo { index, file, .. }) in moves() {
         if to.original.is_some() && !moves().any(|(from, ..)| from.at() == to.place.at()) {
-            failures.push(in_its_place(&file.path).file(*index, &file.path));
+            failures.push(site.blocked(*index, file));
         }
     }
     if failures.is_empty() { Ok(undos) } else { Err(failures) }

@@ -3,7 +3,6 @@
 
 use aptix_model::batch::{Batch, Content, FileEdit, FilePatch, Presence, Target, WriteFile};
 use aptix_model::id::BatchId;
-use aptix_model::path::fold;
 use aptix_model::report::{FileReport, FileStatus, Report, Warning, Written};
 
 use crate::workspace::keep::history::entries::{self, Entry, HistoryError};
@@ -65,7 +64,11 @@ pub(super) fn completed(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Opt
     }
     let batch = Batch {
         label: Some(label(&undone)),
-        files: entry.files.iter().map(|file| patch(file.path.clone(), file.status() == FileStatus::Deleted)).collect(),
+        files: entry
+            .files
+            .iter()
+            .map(|file| patch(file.names(workspace, &file.path).0, file.status() == FileStatus::Deleted))
+            .collect(),
         ..Batch::default()
     };
     let report = Report { diff_omitted: true, ..Report::applied(files) };
@@ -80,14 +83,14 @@ pub(super) fn completed(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Opt
 
 /// What an entry says became of a file.
 pub(crate) fn report(workspace: &Workspace, file: &PastFile, images: Option<&Images>) -> FileReport {
-    let root = workspace.roots().iter().find(|root| root.path() == file.root);
+    let (path, doc_path) = file.names(workspace, &file.path);
     let size = images.and_then(|images| images.after.as_ref()).map(|bytes| bytes.len() as u64);
     let written = file.digest_after().zip(size);
     FileReport {
-        path: file.path.clone(),
-        doc_path: format!("{}/{}", root.map_or("", |root| root.name()), fold(&file.path)),
+        path,
+        doc_path,
         status: file.status(),
-        renamed_to: file.moved_to.clone(),
+        renamed_to: file.moved_to.as_deref().map(|path| file.names(workspace, path).0),
         sha256_before: file.digest_before(),
         written: written.map(|(sha256, size_bytes)| Written { sha256, size_bytes }),
         normalized: Vec::new(),

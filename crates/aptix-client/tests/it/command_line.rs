@@ -204,7 +204,7 @@ fn with_several_roots_the_output_names_the_root() {
     let arguments = ["apply", "--root", "one=../One", "--root", "two=../two"];
     let shown = aptix(place.path(), &arguments, r#"{"path":"two/a.txt","content":"x\n"}"#);
     let shown = text(&shown.stdout);
-    assert!(shown.starts_with("batch ") && shown.contains(" APPLIED\ntwo/a.txt:\ndiff --git "), "{shown}");
+    assert!(shown.starts_with("batch ") && shown.contains(" APPLIED\ndiff --git a/two/a.txt b/two/a.txt\n"), "{shown}");
     assert!(shown.ends_with("\ncreated two/a.txt\n"), "{shown}");
 }
 

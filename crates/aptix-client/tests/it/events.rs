@@ -105,7 +105,11 @@ fn creations() -> Vec<Row> {
             json!({ "path": "a.txt", "content": "SECRET" }).to_string(),
             vec![
                 event("Batch.Received", &one),
-                refused("FILE_EXISTS", "a.txt: FILE_EXISTS", &json!({ "DocPath": "a.txt", "Files": 1, "Changes": 0 })),
+                refused(
+                    "FILE_EXISTS",
+                    "ws/a.txt: FILE_EXISTS",
+                    &json!({ "DocPath": "ws/a.txt", "Files": 1, "Changes": 0 }),
+                ),
                 created("a.txt", json!({ "Overwrite": false, "Success": false, "ErrorCode": "FileExists" })),
             ],
         ),
@@ -123,8 +127,8 @@ fn creations() -> Vec<Row> {
                 event("Batch.Received", &dry),
                 refused(
                     "FILE_EXISTS",
-                    "a.txt: FILE_EXISTS",
-                    &json!({ "DocPath": "a.txt", "Files": 1, "Changes": 0, "DryRun": true }),
+                    "ws/a.txt: FILE_EXISTS",
+                    &json!({ "DocPath": "ws/a.txt", "Files": 1, "Changes": 0, "DryRun": true }),
                 ),
             ],
         ),

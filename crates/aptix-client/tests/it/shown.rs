@@ -69,6 +69,7 @@ struct Error {
     message: String,
     hint: Option<String>,
     path: Option<String>,
+    doc_path: Option<String>,
     file_index: Option<usize>,
     file_patch_id: Option<String>,
     file_key: Option<String>,

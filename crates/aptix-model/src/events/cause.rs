@@ -26,7 +26,7 @@ pub(super) fn about(failures: &[Failure], file: usize) -> Option<&Failure> {
 
 fn cause(failure: &Failure) -> String {
     let mut places: Vec<String> = Vec::new();
-    places.extend(failure.path.as_deref().map(shown));
+    places.extend(failure.doc_path.as_deref().or(failure.path.as_deref()).map(shown));
     // People count from 1, as in messages.
     places.extend(failure.change_index.map(|change| format!("change {}", change + 1)));
     places.extend(failure.line.map(|line| format!("line {line}")));

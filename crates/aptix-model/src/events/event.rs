@@ -133,7 +133,7 @@ fn blamed(line: Line, failures: &[Failure]) -> Line {
     let first = failures.first();
     Line {
         reason: first.map(|failure| failure.reason.code()),
-        doc_path: first.and_then(|failure| failure.path.as_deref()).map(shown),
+        doc_path: first.and_then(|failure| failure.doc_path.as_deref().or(failure.path.as_deref())).map(shown),
         count: Some(failures.len()),
         causes: Some(causes(failures)),
         ..line

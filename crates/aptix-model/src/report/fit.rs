@@ -57,7 +57,8 @@ pub fn warnings(report: &mut Report) {
 
 fn shorten(failure: &mut Failure) {
     cut(&mut failure.message);
-    [&mut failure.hint, &mut failure.field, &mut failure.path].into_iter().flatten().for_each(cut);
+    let texts = [&mut failure.hint, &mut failure.field, &mut failure.path, &mut failure.doc_path];
+    texts.into_iter().flatten().for_each(cut);
     failure.nearest.truncate(EXCERPTS);
     failure.nearest.iter_mut().for_each(shorten_excerpt);
 }
@@ -79,7 +80,8 @@ fn cut(text: &mut String) {
 
 /// About how many bytes a failure takes in a message.
 fn size(failure: &Failure) -> usize {
-    let texts = [&failure.hint, &failure.field, &failure.path].into_iter().flatten().map(String::len);
+    let texts = [&failure.hint, &failure.field, &failure.path, &failure.doc_path];
+    let texts = texts.into_iter().flatten().map(String::len);
     let quoted = failure.nearest.iter().map(|excerpt| excerpt.text.len() + 16);
     let action = failure.next_action.as_ref().map_or(0, |action| action.document.len());
     256 + failure.message.len() + texts.sum::<usize>() + quoted.sum::<usize>() + action

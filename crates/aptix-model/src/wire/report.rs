@@ -156,6 +156,7 @@ impl From<v1::Failure> for Failure {
             field: given(failure.field),
             file_index: failure.file_index.map(|index| index as usize),
             path: given(failure.path),
+            doc_path: given(failure.doc_path),
             change_index: failure.change_index.map(|index| index as usize),
             line: failure.line.map(|line| line as usize),
             nearest: failure
@@ -241,6 +242,7 @@ impl From<Failure> for v1::Failure {
             field: failure.field.unwrap_or_default(),
             file_index: failure.file_index.map(count),
             path: failure.path.unwrap_or_default(),
+            doc_path: failure.doc_path.unwrap_or_default(),
             change_index: failure.change_index.map(count),
             line: failure.line.map(count),
             nearest: failure.nearest.into_iter().map(Into::into).collect(),

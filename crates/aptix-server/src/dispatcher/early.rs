@@ -37,7 +37,8 @@ impl Dispatcher {
             let Some((copy, content)) = copy_of(&mut cloud, patch).await? else { continue };
             let failures = misfits(patch, &copy, &content, &self.settings);
             found.extend(failures.into_iter().map(|failure| {
-                let failure = failure.file(index, &copy.path);
+                let doc_path = Some(copy.file.doc_path.to_string());
+                let failure = Failure { doc_path, ..failure.file(index, &copy.path) };
                 EarlyFailure { failure, copy: copy.clone() }
             }));
         }

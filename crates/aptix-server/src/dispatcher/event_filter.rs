@@ -4,7 +4,6 @@ use aptix_model::batch::Target;
 use aptix_model::batch_event::EventKind;
 use aptix_model::path::{DocPath, PathError, fold};
 use aptix_model::record::BatchRecord;
-use aptix_model::report::FileReport;
 use aptix_model::state::BatchState;
 
 use super::event::WorkspaceEvent;
@@ -73,16 +72,18 @@ impl EventFilter {
 /// Whether a file patch is about a file that fits: as its agent reported it, else as its author named it.
 fn names(batch: &BatchRecord, index: usize, pattern: &FilePattern) -> bool {
     let report = batch.report.as_ref().and_then(|report| report.files.get(index));
-    let target = batch.batch.files.get(index).map(|patch| &patch.target);
-    match (report, target) {
-        (Some(FileReport { doc_path, renamed_to, .. }), _) => {
-            let root = doc_path.split('/').next().unwrap_or_default();
-            let renamed = renamed_to.as_deref().map(|path| format!("{root}/{}", fold(path)));
-            pattern.fits(doc_path) || renamed.is_some_and(|renamed| pattern.fits(&renamed))
+    let patch = batch.batch.files.get(index);
+    let fits = |path: &str| pattern.fits_in_some_root(&fold(path));
+    let fits_new_path = || patch.and_then(|patch| patch.edit.moved_to()).is_some_and(fits);
+    match (report, patch.map(|patch| &patch.target)) {
+        (Some(file), _) => {
+            let root = file.doc_path.split('/').next().unwrap_or_default();
+            let renamed = file.paths_in_root().1.map(|path| format!("{root}/{}", fold(path)));
+            pattern.fits(&file.doc_path) || renamed.is_some_and(|renamed| pattern.fits(&renamed))
         }
-        (None, Some(Target::DocPath(doc_path))) => pattern.fits(doc_path),
-        (None, Some(Target::Path(path))) => pattern.fits_in_some_root(&fold(path)),
-        (None, Some(Target::Readings(readings))) => readings.all().any(|path| pattern.fits_in_some_root(&fold(path))),
+        (None, Some(Target::DocPath(doc_path))) => pattern.fits(doc_path) || fits_new_path(),
+        (None, Some(Target::Path(path))) => fits(path) || fits_new_path(),
+        (None, Some(Target::Readings(readings))) => readings.all().any(fits),
         (None, None) => false,
     }
 }

@@ -121,15 +121,24 @@ impl CloudReads<'_> {
         let store = &self.dispatcher.store;
         let mut files = match which {
             FileSelector::DocPath(key) => store.files_with_key(self.workspace.clone(), key.clone()).await?,
-            FileSelector::Path(path) => match self.style.rooted(path) {
-                Some(path) => store.file(self.workspace.clone(), path).await?.into_iter().collect(),
-                None => Vec::new(),
-            },
+            FileSelector::Path(path) => {
+                let mut found = Vec::new();
+                for path in self.style.rooted(path) {
+                    if found.is_empty() {
+                        found.extend(store.file(self.workspace.clone(), path).await?);
+                    }
+                }
+                found
+            }
+        };
+        let refused = |failure: Failure| {
+            let (path, doc_path) = self.style.names(which);
+            Refusal::denied(Failure { path: Some(path), doc_path: Some(doc_path), ..failure })
         };
         if files.len() > 1 {
-            return Err(Refusal::denied(ambiguous(which, &files)));
+            return Err(refused(ambiguous(which, &files)));
         }
-        let missing = || Refusal::denied(not_found(&self.workspace, &format!("cloud file {}", which.as_str())));
+        let missing = || refused(not_found(&self.workspace, &format!("cloud file {}", which.as_str())));
         let file = files.pop().ok_or_else(missing)?;
         Ok(self.copy(file).await?)
     }
@@ -146,14 +155,14 @@ impl CloudReads<'_> {
     ) -> Result<CloudPage, Refusal> {
         self.dispatcher.check_page(&self.workspace, page.cursor).await?;
         self.dispatcher.existing(&self.workspace).await?;
-        let within = directory.map(|directory| self.style.directory(directory)).unwrap_or_default();
+        let within = directory.map(|directory| format!("{directory}/")).unwrap_or_default();
         let (mut found, mut after) = (CloudPage::default(), page.after);
         loop {
             let files = self.dispatcher.store.files(self.workspace.clone(), after.clone(), PAGE).await?;
             let is_last = files.len() < PAGE;
             for file in files {
                 let path = file.as_ref().map_or_else(|damaged| &damaged.path, |file| &file.path).clone();
-                if path.as_str().starts_with(&within) {
+                if self.style.name(&path).starts_with(&within) {
                     if found.files.len() == limit {
                         found.has_more = true;
                         return Ok(found);

@@ -45,19 +45,28 @@ pub(crate) fn fit(batch: &Batch, report: &Report) -> Result<Vec<Fitted>, Vec<Fai
 
 fn fit_file(index: usize, patch: &FilePatch, file: &FileReport) -> Result<Vec<FileUpdate>, Failure> {
     let at = |name: &str| format!("report.files[{index}].{name}");
-    let path = WorkspacePath::new(&file.path)
-        .map_err(|error| misfit(&at("path"), error.to_string()).detail(error.detail()))?;
+    let (path, renamed_to) = file.paths_in_root();
+    let path =
+        WorkspacePath::new(path).map_err(|error| misfit(&at("path"), error.to_string()).detail(error.detail()))?;
     let doc_path = DocPath::new(&file.doc_path)
         .map_err(|error| misfit(&at("docPath"), error.to_string()).detail(error.detail()))?;
     if doc_path.rest() != path.folded() {
-        let message = format!("{doc_path} is not the key of {path}: expected its root's name and {}", path.folded());
+        let message =
+            format!("{doc_path} is not the key of {}: expected its root's name and {}", file.path, path.folded());
         return Err(misfit(&at("docPath"), message));
     }
     let named = Named { target: &patch.target, root: doc_path.root() };
     named.check(&at("path"), patch.target.as_str(), &path)?;
     fit_status(index, patch, file)?;
     let content = file.written.map(|written| BlobRef { sha256: written.sha256, size_bytes: written.size_bytes });
-    match (&file.renamed_to, patch.edit.moved_to()) {
+    if renamed_to.is_none()
+        && let Some(written) = &file.renamed_to
+    {
+        let message =
+            format!("expected a path that begins with {:?}, as the old one does, found {written:?}", doc_path.root());
+        return Err(misfit(&at("renamedTo"), message));
+    }
+    match (renamed_to, patch.edit.moved_to()) {
         (Some(renamed_to), Some(asked)) => {
             let field = at("renamedTo");
             let to = WorkspacePath::new(renamed_to)

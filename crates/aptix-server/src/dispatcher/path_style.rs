@@ -1,6 +1,7 @@
 //! How callers write the paths of a workspace: relative to its only root, or with a root's name in front where it has several.
 
 use aptix_model::id::WorkspaceId;
+use aptix_model::live::FileSelector;
 use aptix_model::path::{RootedPath, WorkspacePath};
 
 use super::Dispatcher;
@@ -35,20 +36,28 @@ impl Dispatcher {
 }
 
 impl PathStyle {
-    /// The file that a path names; `None` if it has to begin with a root's name, and is a root's name alone.
-    pub(super) fn rooted(&self, path: &WorkspacePath) -> Option<RootedPath> {
-        RootedPath::new(&self.below(path.as_str())).ok()
+    /// The files that a path may name, the likelier one first: a file of a root that the workspace does not have any more keeps
+    /// that root's name, also where the workspace has one root now.
+    pub(super) fn rooted(&self, path: &WorkspacePath) -> impl Iterator<Item = RootedPath> {
+        let (in_root, former) = match self {
+            Self::Relative(root) => {
+                let former = RootedPath::new(path.as_str()).ok().filter(|path| path.root() != root);
+                (format!("{root}/{path}"), former)
+            }
+            Self::Rooted => (path.to_string(), None),
+        };
+        RootedPath::new(&in_root).ok().into_iter().chain(former)
     }
 
-    /// What the paths of the files below a directory begin with.
-    pub(super) fn directory(&self, directory: &WorkspacePath) -> String {
-        self.below(&format!("{directory}/"))
-    }
-
-    fn below(&self, path: &str) -> String {
-        match self {
-            Self::Relative(root) => format!("{root}/{path}"),
-            Self::Rooted => path.to_owned(),
+    /// The path and the lower-case key of a file that was asked for, as far as the question has them.
+    pub(super) fn names(&self, which: &FileSelector) -> (String, String) {
+        match (which, self) {
+            (FileSelector::DocPath(key), Self::Relative(root)) if key.root() == root => {
+                (key.rest().to_owned(), key.to_string())
+            }
+            (FileSelector::DocPath(key), _) => (key.to_string(), key.to_string()),
+            (FileSelector::Path(path), Self::Relative(root)) => (path.to_string(), format!("{root}/{}", path.folded())),
+            (FileSelector::Path(path), Self::Rooted) => (path.to_string(), path.folded()),
         }
     }
 

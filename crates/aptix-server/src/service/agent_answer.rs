@@ -100,9 +100,9 @@ fn file_of(result: &v1::FileResult) -> Result<Option<&v1::FileContent>, Misfit> 
     match &result.result {
         Some(v1::file_result::Result::File(file)) => Ok(Some(file)),
         Some(v1::file_result::Result::Failure(failure)) => {
-            let texts =
-                [&failure.reason, &failure.detail, &failure.message, &failure.hint, &failure.field, &failure.path];
-            if texts.iter().any(|text| text.len() > TEXT_BYTES)
+            let words = [&failure.reason, &failure.detail, &failure.message, &failure.hint, &failure.field];
+            let mut texts = words.into_iter().chain([&failure.path, &failure.doc_path]);
+            if texts.any(|text| text.len() > TEXT_BYTES)
                 || !failure.nearest.is_empty()
                 || failure.next_action.is_some()
                 || failure.current_time.is_some()

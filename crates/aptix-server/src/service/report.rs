@@ -45,6 +45,7 @@ fn check_failure(at: &str, failure: &v1::Failure, found: &mut Vec<Failure>) {
         ("hint", &failure.hint),
         ("field", &failure.field),
         ("path", &failure.path),
+        ("docPath", &failure.doc_path),
     ];
     for (name, text) in texts {
         check_text(&format!("{at}.{name}"), text, found);

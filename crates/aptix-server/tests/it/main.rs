@@ -20,6 +20,7 @@ mod live_files;
 mod local;
 mod logs;
 mod parts;
+mod paths;
 mod process;
 mod questions;
 mod reopening;

@@ -106,6 +106,25 @@ async fn a_reader_gets_the_events_that_pass_its_filter() {
     }
 }
 
+/// A batch that renames a file passes by the file's new path as by its old one, also before it is reported.
+#[tokio::test]
+async fn a_filter_by_files_finds_where_a_file_is_renamed_to() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let rename = v1::ContextPatch { move_to: Some("lib/New.txt".to_owned()), chunks: Vec::new() };
+    let patch = v1::FilePatch {
+        target: Some(v1::file_patch::Target::Path("src/Old.txt".to_owned())),
+        action: Some(v1::file_patch::Action::ContextPatch(rename)),
+        ..v1::FilePatch::default()
+    };
+    client.submit(submit("w", "r", vec![patch])).await.unwrap();
+    for doc_path in ["app/src/old.txt", "app/lib/new.txt", "app/lib/"] {
+        let filter = v1::EventFilter { doc_paths: vec![doc_path.to_owned()], ..Default::default() };
+        let mut events = watch(&mut client, asked(0, filter)).await.unwrap();
+        assert_eq!(event(&mut events).await.revision, 1, "{doc_path}");
+    }
+}
+
 /// Without the wish for all of it a batch comes without content; either way marked where something is left out.
 #[tokio::test]
 async fn a_view_decides_how_much_of_a_batch_comes() {

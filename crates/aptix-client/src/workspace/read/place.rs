@@ -10,6 +10,8 @@ use aptix_model::protection;
 pub struct Place {
     /// The path in its root, as the author named it, in its real case.
     pub path: WorkspacePath,
+    /// The same path as reports have it: with the root's name in front where the workspace has several.
+    pub reported: WorkspacePath,
     /// The lower-case key: the root's name and the path.
     pub doc_path: String,
     /// Which root of the workspace, from 0.

@@ -16,6 +16,7 @@ use crate::workspace::fs::beneath;
 use crate::workspace::read::listing::Listings;
 use crate::workspace::read::place::{Place, join};
 use crate::workspace::read::resolve_error::{LinkFault, MAX_LINKS, ResolveError};
+use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::root::Root;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -92,7 +93,8 @@ fn resolve_spelled(
     let root = workspace.root(index).ok_or(ResolveError::RootAlone)?;
     let names = path.split('/').map(|name| (name.to_owned(), spelling)).collect();
     let (real, named, passed) = (Vec::new(), Vec::new(), Vec::new());
-    let walk = Walk { listings, index, root, real, named, passed, sensitive: false };
+    let style = PathStyle::among(workspace.roots().len());
+    let walk = Walk { listings, index, root, style, real, named, passed, sensitive: false };
     let place = walk.along(names)?;
     let real = place.real();
     match protection::of(&real).or_else(|| root.is_own_state(&real).then_some(Protection::Protected)) {
@@ -117,6 +119,7 @@ struct Walk<'w> {
     listings: &'w mut Listings,
     index: usize,
     root: &'w Root,
+    style: PathStyle,
     real: Vec<String>,
     named: Vec<String>,
     /// The real paths of the links on the way.
@@ -252,12 +255,14 @@ impl Walk<'_> {
     fn place(self, name: String, found: Option<(u64, u64)>) -> Result<Place, ResolveError> {
         let path = WorkspacePath::new(&self.named.join("/"))?;
         let doc_path = format!("{}/{}", self.root.name(), fold(path.as_str()));
+        let reported = WorkspacePath::new(&self.style.name(path.as_str(), &doc_path))?;
         let dir = self.dir();
         let real = join(&dir, &name);
         let sensitive = self.sensitive
             || protection::is_sensitive(path.as_str())
             || (real != path.as_str() && protection::is_sensitive(&real));
-        Ok(Place { path, doc_path, root: self.index, dir, name, missing: 0, found, sensitive, links: self.passed })
+        let (root, links) = (self.index, self.passed);
+        Ok(Place { path, reported, doc_path, root, dir, name, missing: 0, found, sensitive, links })
     }
 }
 

@@ -48,7 +48,7 @@ fn creations() -> Vec<Row> {
             json!({ "path": "a.txt", "content": "SECRET" }),
             vec![
                 event("Batch.Received", &one),
-                refused("FILE_EXISTS", "a.txt: FILE_EXISTS", &event_fields(&one, &json!({ "DocPath": "a.txt" }))),
+                refused("FILE_EXISTS", "ws/a.txt: FILE_EXISTS", &event_fields(&one, &json!({ "DocPath": "ws/a.txt" }))),
                 executed(&there),
             ],
         ),
@@ -124,8 +124,8 @@ fn looks() -> Vec<Row> {
                 event("Batch.Received", &one),
                 refused(
                     "FILE_MISSING",
-                    "absent.txt: FILE_MISSING",
-                    &event_fields(&one, &json!({ "DocPath": "absent.txt" })),
+                    "ws/absent.txt: FILE_MISSING",
+                    &event_fields(&one, &json!({ "DocPath": "ws/absent.txt" })),
                 ),
             ],
         ),

@@ -994,7 +994,7 @@ pub struct Report {
     /// applied.
     #[prost(message, repeated, tag = "3")]
     pub failures: ::prost::alloc::vec::Vec<Failure>,
-    /// Unified diff of everything that changed, at most 1 MiB. Empty if it would be longer.
+    /// Unified diff of everything that changed, at most 1 MiB. Empty if it would be longer. Its headers name files by path.
     #[prost(string, tag = "4")]
     pub diff: ::prost::alloc::string::String,
     /// Whether the diff was left out for its size.
@@ -1008,7 +1008,7 @@ pub struct Report {
 /// What became of one file.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct FileReport {
-    /// The path relative to its root, in its real case, without the root's name. Of a renamed file, the old one.
+    /// Its path in its real case: see FilePatch.path. Of a renamed file, the old one.
     #[prost(string, tag = "1")]
     pub path: ::prost::alloc::string::String,
     /// The lower-case key: the root's name and the lower-cased path.
@@ -1037,7 +1037,7 @@ pub struct FileReport {
     /// into a message otherwise.
     #[prost(message, repeated, tag = "9")]
     pub changes: ::prost::alloc::vec::Vec<ChangeReport>,
-    /// Where a renamed file is now: a path relative to its root, in its real case. Absent unless it was renamed.
+    /// Where a renamed file is now, written like path. Absent unless it was renamed.
     #[prost(string, optional, tag = "10")]
     pub renamed_to: ::core::option::Option<::prost::alloc::string::String>,
     /// Why the report holds nothing that depends on the content of the file: ignored (git or a file .ignore ignores it), secret,
@@ -1101,7 +1101,8 @@ pub struct Failure {
     /// Position of the file patch in the batch, from 0.
     #[prost(uint32, optional, tag = "6")]
     pub file_index: ::core::option::Option<u32>,
-    /// The file's path.
+    /// The file's path, written like FilePatch.path: in its real case if the file was found, else as its author wrote it. Empty if
+    /// the failure is about no file.
     #[prost(string, tag = "7")]
     pub path: ::prost::alloc::string::String,
     /// Position of the change in its file patch, from 0.
@@ -1131,6 +1132,9 @@ pub struct Failure {
     /// With SOURCE_CLOUD: the batch that gave them to it. Empty if the server cannot read that event.
     #[prost(string, tag = "15")]
     pub current_batch_id: ::prost::alloc::string::String,
+    /// The lower-case key of the file. Empty if the failure is about no file, and where its root is not known.
+    #[prost(string, tag = "16")]
+    pub doc_path: ::prost::alloc::string::String,
 }
 /// Consecutive lines of a real file.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

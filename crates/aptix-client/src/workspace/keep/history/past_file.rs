@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use aptix_model::digest::Sha256Digest;
+use aptix_model::path::fold;
 use aptix_model::report::FileStatus;
 use serde::{Deserialize, Serialize};
 
 use crate::workspace::commit::record::Hex;
 use crate::workspace::read::attributes::Attributes;
+use crate::workspace::roots::path_style::PathStyle;
+use crate::workspace::roots::workspace::Workspace;
 
 /// A file that a batch changed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -34,6 +37,14 @@ impl PastFile {
             (Some(_), None, None) => FileStatus::Deleted,
             (Some(_), Some(_), None) => FileStatus::Modified,
         }
+    }
+
+    /// A path in the file's root as reports have it, and its lower-case key; without the root's name where that root is not open.
+    pub(crate) fn names(&self, workspace: &Workspace, path: &str) -> (String, String) {
+        let root = workspace.roots().iter().find(|root| root.path() == self.root);
+        let doc_path = format!("{}/{}", root.map_or("", |root| root.name()), fold(path));
+        let style = root.map_or(PathStyle::InRoot, |_| PathStyle::among(workspace.roots().len()));
+        (style.name(path, &doc_path).into_owned(), doc_path)
     }
 
     /// Whether the batch moved this file to where another one was.

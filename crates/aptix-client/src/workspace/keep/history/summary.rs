@@ -6,6 +6,7 @@ use aptix_model::report::{ChangeReport, FileReport, FileStatus, Normalization, R
 use serde::{Deserialize, Serialize};
 
 use crate::workspace::commit::record::Hex;
+use crate::workspace::roots::path_style::PathStyle;
 
 /// Bytes of a summary. One that has more leaves out its changes; if that is not enough, all of its files.
 const BYTES: usize = 1 << 20;
@@ -39,6 +40,7 @@ pub struct FileSummary {
     /// Its changes, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangeSummary>,
+    /// In its root, like `renamed_to`.
     path: String,
     doc_path: String,
     status: String,
@@ -107,10 +109,10 @@ impl Summary {
         serde_json::to_vec(self).map_or(usize::MAX, |bytes| bytes.len())
     }
 
-    /// The report of the batch, without its diff.
+    /// The report of the batch, without its diff; with paths in this style.
     #[must_use]
-    pub fn report(&self) -> Report {
-        let files = self.files.iter().map(FileSummary::report).collect();
+    pub fn report(&self, style: PathStyle) -> Report {
+        let files = self.files.iter().map(|file| file.report(style)).collect();
         Report { warnings: given(&self.warnings), ..Report::applied(files) }
     }
 }
@@ -128,12 +130,12 @@ impl FileSummary {
         self.change_count = 1;
     }
 
-    fn report(&self) -> FileReport {
+    fn report(&self, style: PathStyle) -> FileReport {
         FileReport {
-            path: self.path.clone(),
+            path: style.name(&self.path, &self.doc_path).into_owned(),
             doc_path: self.doc_path.clone(),
             status: FileStatus::from_word(&self.status).unwrap_or(FileStatus::Modified),
-            renamed_to: self.renamed_to.clone(),
+            renamed_to: self.renamed_to.as_deref().map(|path| style.name(path, &self.doc_path).into_owned()),
             sha256_before: self.before.map(|digest| digest.0),
             written: self.written.map(|(digest, size_bytes)| Written { sha256: digest.0, size_bytes }),
             normalized: self.normalized.iter().filter_map(|word| Normalization::from_word(word)).collect(),
@@ -172,16 +174,17 @@ fn file_summary(patch: &FilePatch, report: &FileReport) -> FileSummary {
 }
 
 fn without_words(report: &FileReport) -> FileSummary {
+    let (path, renamed_to) = report.paths_in_root();
     FileSummary {
         label: None,
         key: None,
         executable: None,
         change_count: 0,
         changes: Vec::new(),
-        path: report.path.clone(),
+        path: path.to_owned(),
         doc_path: report.doc_path.clone(),
         status: report.status.word().to_owned(),
-        renamed_to: report.renamed_to.clone(),
+        renamed_to: renamed_to.map(ToOwned::to_owned),
         before: report.sha256_before.map(Hex),
         written: report.written.map(|written| (Hex(written.sha256), written.size_bytes)),
         normalized: report.normalized.iter().map(|normalization| normalization.word().to_owned()).collect(),
