@@ -2,6 +2,7 @@
 //!
 //! It trusts nothing that the server sends: every batch is checked again, and the agent's own user decides.
 
+mod answer_places;
 mod approval;
 mod attempt;
 mod cloud_copy;
@@ -31,6 +32,7 @@ pub use self::error::AgentError;
 pub use self::replies::FromDisk;
 pub use self::service::Service;
 
+use self::answer_places::AnswerPlaces;
 use self::approval::Approval;
 use self::service::{Agent, Progress, removed_state};
 use crate::connection::backoff::Backoff;
@@ -70,7 +72,7 @@ pub async fn serve(
         tracing::error!(%error, "every batch is refused until the policy can be followed");
     }
     let approval = Approval::new(service.approve, service.attended);
-    let (quota, places, moved) = (Arc::default(), questions::places(), Once::new());
+    let (quota, places, moved) = (Arc::default(), AnswerPlaces::default(), Once::new());
     let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop, quota, places, moved });
     let mut upkeep = JoinSet::new();
     upkeep.spawn(maintenance::run(Arc::clone(&agent.local), Arc::clone(&agent.service.policy)));

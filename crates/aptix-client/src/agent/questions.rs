@@ -9,10 +9,10 @@ use aptix_model::presence::QuestionKind;
 use aptix_model::question::Reply;
 use aptix_model::reason::Reason;
 use aptix_model::wire::question::{Answer, Ask};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::answer_places::Held;
 use super::report::refusal;
 use super::service::Agent;
 use crate::connection::question::{Answers, Question, Wanted, fitting, unsupported};
@@ -20,16 +20,8 @@ use crate::connection::question::{Answers, Question, Wanted, fitting, unsupporte
 /// Questions that are open at one time. The server asks no more.
 const OPEN: usize = 64;
 
-/// Questions of an agent that are worked on at one time; the others wait.
-const AT_ONCE: usize = 8;
-
-/// Answers that are made or wait to be sent. Those of questions that were cancelled count until they notice.
+/// Questions that wait or are worked on, with those that were cancelled until they notice.
 const UNSENT: usize = 2 * OPEN;
-
-/// Places for the questions that are worked on, over all connections.
-pub(super) fn places() -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(AT_ONCE))
-}
 
 /// The questions of one connection. Dropped, it answers none of them any more.
 pub(super) struct Desk {
@@ -64,11 +56,14 @@ impl Desk {
         self.tasks.spawn(async move {
             let answer = match ask {
                 Some(ask) if is_open => answer(&agent, ask, wanted.clone()).await,
-                Some(_) => Some(too_many()),
-                None => Some(unsupported()),
+                Some(_) => Some((too_many(), None)),
+                None => Some((unsupported(), None)),
             };
-            if let Some(answer) = answer.filter(|_| !wanted.is_over()) {
-                answers.send(number, answer).await;
+            if let Some((answer, _places)) = answer.filter(|_| !wanted.is_over()) {
+                tokio::select! {
+                    () = answers.send(number, answer) => {}
+                    () = wanted.over() => {}
+                }
             }
             number
         });
@@ -92,26 +87,26 @@ impl Desk {
     }
 }
 
-/// The answer, or nothing if it is not wanted any more.
-async fn answer(agent: &Arc<Agent>, ask: Ask, wanted: Wanted) -> Option<Answer> {
-    let place = tokio::select! {
-        place = Arc::clone(&agent.places).acquire_owned() => place.ok()?,
+/// The answer and its places, or nothing if it is not wanted any more.
+async fn answer(agent: &Arc<Agent>, ask: Ask, wanted: Wanted) -> Option<(Answer, Option<Held>)> {
+    let places = tokio::select! {
+        places = agent.places.take(ask.kind()) => places?,
         () = wanted.over() => return None,
     };
     if ask.kind() == QuestionKind::Preview
         && let Some(failure) = agent.approval.beforehand()
     {
-        return Some(fitting(Answer(Reply::Preview(refusal(vec![failure])).into())));
+        return Some((fitting(Answer(Reply::Preview(refusal(vec![failure])).into())), Some(places)));
     }
     let work = agent.blocking(move |agent| {
-        // Held until the work has ended, also when nothing waits for it any more.
-        let _place = place;
         let service = &agent.service;
-        fitting(service.answering.answer(&agent.local, &service.policy, &ask, &wanted))
+        let answer = fitting(service.answering.answer(&agent.local, &service.policy, &ask, &wanted));
+        (answer, Some(places))
     });
     Some(work.await.unwrap_or_else(|error| {
         tracing::error!(%error, "a question was not answered");
-        Answer::failed(Failure::new(Reason::Internal, "the agent failed at its answer").hint("its log says why"))
+        let failure = Failure::new(Reason::Internal, "the agent failed at its answer").hint("its log says why");
+        (Answer::failed(failure), None)
     }))
 }
 

@@ -47,7 +47,7 @@ fn reply(local: &Workspace, policies: &PolicyFiles, question: &Question, is_over
         Question::Stat(files) => read::stat(local, &policy, files, is_over).map(Reply::Stat),
         Question::List(call) => list::list(local, &policy, call, is_over).map(Reply::List),
         Question::Search(call) => search::search(local, &policy, call, is_over).map(Reply::Search),
-        Question::Preview(batch) => Ok(Reply::Preview(preview(local, &policy, batch))),
+        Question::Preview(batch) => Ok(Reply::Preview(preview(local, &policy, batch, is_over))),
     };
     replied.unwrap_or_else(Reply::Failed)
 }
@@ -59,7 +59,7 @@ fn failed(failures: Vec<Failure>) -> Reply {
 }
 
 /// The report that a batch would have if it were applied now, and a person agreed where one has to.
-fn preview(local: &Workspace, policy: &Policy, batch: &Batch) -> Report {
+fn preview(local: &Workspace, policy: &Policy, batch: &Batch, is_over: &dyn Fn() -> bool) -> Report {
     let blobs: Vec<_> = batch
         .files
         .iter()
@@ -75,8 +75,8 @@ fn preview(local: &Workspace, policy: &Policy, batch: &Batch) -> Report {
     if !blobs.is_empty() {
         return refusal(blobs);
     }
-    let mut asked = Vec::new();
-    let options = ApplyOptions { diff_bytes: REPORT_DIFF_BYTES, ..ApplyOptions::new(policy, Mode::DryRun) };
+    let (mut asked, mode) = (Vec::new(), Mode::Preview { is_over });
+    let options = ApplyOptions { diff_bytes: REPORT_DIFF_BYTES, ..ApplyOptions::new(policy, mode) };
     let planned = apply(local, batch, options, &mut |proposal: &Proposal<'_>| {
         asked = proposal.unanswered();
         Decision::Apply

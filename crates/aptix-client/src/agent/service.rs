@@ -7,10 +7,10 @@ use aptix_model::events::trace::{Trace, Via};
 use aptix_model::id::{AgentId, BatchId, HistoryId, WorkspaceId};
 use aptix_model::presence::{ApprovalMode, Presence};
 use aptix_model::report::Report;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
+use super::answer_places::AnswerPlaces;
 use super::approval::{Approval, Approve, Attended};
 use super::error::AgentError;
 use super::quota::Quota;
@@ -49,7 +49,7 @@ pub(super) struct Agent {
     /// Bounds how many batches are refused in a minute.
     pub(super) quota: Arc<Quota>,
     /// Places for the questions that are worked on.
-    pub(super) places: Arc<Semaphore>,
+    pub(super) places: AnswerPlaces,
     /// Logs once that a root has moved.
     pub(super) moved: Once,
 }

@@ -6,7 +6,7 @@ use aptix_engine::planning::observed::Observed;
 use aptix_engine::valid::ValidBatch;
 use aptix_model::failure::Failure;
 
-use super::find::{Found, Role, Search, find};
+use super::find::{Found, GoOn, Role, Search, find};
 use super::refusal::Refusal;
 use super::withheld::{self, Hidden};
 use crate::policy::Policy;
@@ -25,12 +25,17 @@ pub(super) struct Files {
 
 impl Files {
     /// Finds and reads them, and refuses to take the content of withheld ones along.
-    pub(super) fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Policy) -> Result<Self, Refusal> {
-        let found = find(workspace, batch, policy)?;
+    pub(super) fn find(
+        workspace: &Workspace,
+        batch: &ValidBatch<'_>,
+        policy: &Policy,
+        go_on: GoOn<'_>,
+    ) -> Result<Self, Refusal> {
+        let found = find(workspace, batch, policy, go_on)?;
         withheld::refuse_sources(batch.batch, &found, policy.caller)?;
         let mut files = Self { found, others: Vec::new(), quoted: Vec::new() };
         if !batch.quotes().is_empty() {
-            files.find_quoted(workspace, batch, policy)?;
+            files.find_quoted(workspace, batch, policy, go_on)?;
         }
         Ok(files)
     }
@@ -42,9 +47,10 @@ impl Files {
         workspace: &Workspace,
         batch: &ValidBatch<'_>,
         policy: &Policy,
+        go_on: GoOn<'_>,
     ) -> Result<(), Vec<Failure>> {
         let mut failures = Vec::new();
-        let mut search = Search::new(workspace, policy);
+        let mut search = Search::new(workspace, policy).while_wanted(go_on);
         let patched = self.found.iter().enumerate().rev();
         let mut known: HashMap<_, _> =
             patched.map(|(index, file)| ((file.place.root(), file.place.real()), index)).collect();

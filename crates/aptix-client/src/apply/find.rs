@@ -58,8 +58,16 @@ impl Found {
     }
 }
 
-pub(super) fn find(workspace: &Workspace, batch: &ValidBatch<'_>, policy: &Policy) -> Result<Vec<Found>, Refusal> {
-    let mut search = Search::new(workspace, policy);
+/// Refuses to go on for a caller that does not wait any more.
+pub(super) type GoOn<'a> = &'a dyn Fn() -> Result<(), Failure>;
+
+pub(super) fn find(
+    workspace: &Workspace,
+    batch: &ValidBatch<'_>,
+    policy: &Policy,
+    go_on: GoOn<'_>,
+) -> Result<Vec<Found>, Refusal> {
+    let mut search = Search::new(workspace, policy).while_wanted(go_on);
     for (reads, patch) in plan::reads(batch).zip(&batch.batch.files) {
         // What is wrong with the target shows when it is found.
         if patch.edit.moved_to().is_some()
@@ -148,6 +156,7 @@ impl Role {
 pub(crate) struct Search<'w> {
     workspace: &'w Workspace,
     policy: &'w Policy,
+    go_on: GoOn<'w>,
     listings: Listings,
     disclosure: Disclosure<'w>,
     seen: Claims,
@@ -162,6 +171,7 @@ impl<'w> Search<'w> {
         Self {
             workspace,
             policy,
+            go_on: &|| Ok(()),
             listings: Listings::default(),
             disclosure: Disclosure::new(workspace, policy),
             seen: Claims::new(),
@@ -170,7 +180,14 @@ impl<'w> Search<'w> {
         }
     }
 
+    /// The same, for as long as the caller waits.
+    pub(super) const fn while_wanted(mut self, go_on: GoOn<'w>) -> Self {
+        self.go_on = go_on;
+        self
+    }
+
     pub(super) fn resolve(&mut self, target: &ValidTarget) -> Result<Place, Failure> {
+        (self.go_on)()?;
         resolve::resolve(self.workspace, &mut self.listings, target).map_err(|error| error.failure())
     }
 

@@ -76,7 +76,8 @@ fn apply_settled(
 ) -> Result<Report, Refusal> {
     let policy = options.policy;
     let mut valid = valid(workspace, batch, policy)?;
-    let mut files = Files::find(workspace, &valid, policy)?;
+    let mut files = Files::find(workspace, &valid, policy, &|| options.mode.check_wanted())?;
+    options.mode.check_wanted()?;
     let clipboards = SessionClipboards::read(workspace, batch, options)?;
     let settings = settings(policy, &clipboards.content);
     let hidden = agreed_to(&valid, &mut files, &settings, options)?;
@@ -87,6 +88,7 @@ fn apply_settled(
         None => plan::plan_quoting(&valid, &observed, &quotable, &settings),
     };
     let plan = planned.map_err(|failures| match hidden.is_empty() {
+        true if options.mode.check_wanted().is_err() => failures.into(),
         true => {
             let failures = match options.prepared {
                 Some(_) => failures,
@@ -121,7 +123,7 @@ pub fn look<R>(
 ) -> Result<R, Refusal> {
     let settled = settle(workspace, batch, policy)?;
     let mut valid = valid(workspace, settled.as_ref(), policy)?;
-    let files = Files::find(workspace, &valid, policy)?;
+    let files = Files::find(workspace, &valid, policy, &|| Ok(()))?;
     let hidden = files.hidden(&valid);
     if !hidden.is_empty() {
         return Err(withheld::not_compared(&hidden, policy.caller).into());

@@ -1,8 +1,10 @@
 //! How a batch is applied: by which policy, for whom, and what happens once it is planned.
 
 use aptix_model::batch::Origin;
+use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::plan::Plan;
+use aptix_model::reason::Reason;
 use aptix_model::report::Report;
 
 use super::withheld::Hidden;
@@ -37,6 +39,11 @@ impl<'a> ApplyOptions<'a> {
 pub enum Mode<'a> {
     /// Nothing: the report says what would.
     DryRun,
+    /// The same, for a caller that may stop waiting.
+    Preview {
+        /// Whether it has; looked at before each file is read, and before what takes long.
+        is_over: &'a dyn Fn() -> bool,
+    },
     /// It is committed.
     Commit,
     /// It is committed, and known by this id from then on.
@@ -53,4 +60,22 @@ pub enum Mode<'a> {
         /// Asks a person whether the batch may be compared with files that are withheld from its author.
         compare: &'a dyn Fn(&[Hidden<'_>]) -> bool,
     },
+}
+
+impl Mode<'_> {
+    /// Whether nothing is written.
+    #[must_use]
+    pub const fn is_dry_run(&self) -> bool {
+        matches!(self, Self::DryRun | Self::Preview { .. })
+    }
+
+    /// Refuses to go on for a caller that has stopped waiting.
+    pub(super) fn check_wanted(&self) -> Result<(), Failure> {
+        match self {
+            Self::Preview { is_over } if is_over() => {
+                Err(Failure::new(Reason::DeadlineExceeded, "the batch was not planned in time"))
+            }
+            _ => Ok(()),
+        }
+    }
 }

@@ -61,13 +61,13 @@ pub(crate) fn carry_out(
     let proposal = Proposal { batch, plan, needs, reports: &full, places, workspace, changes: &changes };
     // Encoded before anyone is asked: a report that cannot be sent refuses the batch.
     let (name, receipt) = match options.mode {
-        Mode::DryRun | Mode::Commit => (None, None),
+        Mode::DryRun | Mode::Preview { .. } | Mode::Commit => (None, None),
         Mode::CommitNamed { batch } => (Some(batch), None),
         Mode::CommitWithReceipt { batch, encode, .. } => (None, Some(Receipt { batch, bytes: encode(&report) })),
     };
     confirm(&proposal)?;
     let refused = |error: CommitError| refusal(&error, &changed, batch);
-    if matches!(options.mode, Mode::DryRun) {
+    if options.mode.is_dry_run() {
         check(workspace, &changes).map_err(refused)?;
         return Ok(report);
     }

@@ -56,7 +56,7 @@ fn unresolved(workspace: &Workspace, part: &PartialBatch, policy: &Policy, known
     let rest = Batch { files, ..Batch::default() };
     let found = names::settle(workspace, &rest).and_then(|settled| {
         let valid = validate(settled.as_ref(), &policy.limits)?;
-        Files::find(workspace, &valid, policy).map(drop)
+        Files::find(workspace, &valid, policy, &|| Ok(())).map(drop)
     });
     let Err(refusal) = found else { return Vec::new() };
     let in_part = |failure: Failure| {

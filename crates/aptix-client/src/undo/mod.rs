@@ -23,7 +23,7 @@ use self::undone::{completed, label, patch};
 use crate::apply::find::{Found, Search};
 use crate::apply::planned::{Planned, carry_out, refuse_removed};
 use crate::apply::proposal::{Decision, Proposal};
-use crate::apply::{ApplyOptions, Mode, Refusal};
+use crate::apply::{ApplyOptions, Refusal};
 use crate::workspace::keep::history::entries::{Entry, Reversal};
 use crate::workspace::keep::history::find::{self, Found as FoundEntry, Wanted};
 use crate::workspace::keep::history::past_file::{Images, PastFile};
@@ -70,12 +70,12 @@ pub fn undo(
     let reversal = Reversal::of(&entry);
     let planned =
         Planned { batch: &batch, found: &found, plan: &plan, undoes: Some(&reversal), taken: None, hidden: &[] };
-    if !matches!(options.mode, Mode::DryRun) {
+    if !options.mode.is_dry_run() {
         pending::note(workspace, &reversal).map_err(|error| history_failure(&error))?;
     }
     let report = carry_out(workspace, planned, options, &mut |proposal| confirm(proposal).check(proposal))
         .inspect_err(|_| {
-            if !matches!(options.mode, Mode::DryRun)
+            if !options.mode.is_dry_run()
                 && let Err(error) = pending::forget(workspace)
             {
                 tracing::warn!(%error, "the note of an undo that was refused stays");

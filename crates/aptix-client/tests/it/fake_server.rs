@@ -61,6 +61,8 @@ pub(crate) struct FakeServer {
     ended: watch::Sender<u64>,
     /// Whether it sends contents, or keeps who asks for them waiting.
     sends: watch::Sender<bool>,
+    /// Whether it takes answers.
+    hears: watch::Sender<bool>,
     /// Where it listens.
     pub(crate) url: String,
 }
@@ -88,8 +90,8 @@ impl FakeServer {
         let url = format!("http://{}", incoming.local_addr().unwrap());
         let (events, questions) = (watch::channel(Vec::new()).0, watch::channel(Vec::new()).0);
         let alive = watch::channel(true).0;
-        let (ended, sends) = (watch::channel(0).0, watch::channel(true).0);
-        let fake = Self { script: Arc::default(), events, questions, alive, ended, sends, url };
+        let (ended, sends, hears) = (watch::channel(0).0, watch::channel(true).0, watch::channel(true).0);
+        let fake = Self { script: Arc::default(), events, questions, alive, ended, sends, hears, url };
         let router = tonic::transport::Server::builder()
             .add_service(v1::agent_service_server::AgentServiceServer::new(fake.clone()))
             .add_service(v1::batch_service_server::BatchServiceServer::new(fake.clone()))
@@ -116,6 +118,11 @@ impl FakeServer {
     /// Keeps who asks for contents waiting, or does not any more.
     pub(crate) fn send_contents(&self, sends: bool) {
         self.sends.send_replace(sends);
+    }
+
+    /// Takes no answers, or does again.
+    pub(crate) fn hear_answers(&self, hears: bool) {
+        self.hears.send_replace(hears);
     }
 
     /// Stops giving signs of life, or gives them again.
@@ -153,8 +160,10 @@ async fn ask_all(
 }
 
 /// Notes what the agent answers.
-async fn hear(mut requests: Streaming<v1::ServeRequest>, script: Arc<Mutex<Script>>) {
-    while let Some(Ok(request)) = requests.next().await {
+async fn hear(mut requests: Streaming<v1::ServeRequest>, script: Arc<Mutex<Script>>, mut hears: watch::Receiver<bool>) {
+    while hears.wait_for(|hears| *hears).await.is_ok()
+        && let Some(Ok(request)) = requests.next().await
+    {
         match request.message {
             Some(v1::serve_request::Message::Answer(answer)) => script.lock().unwrap().answers.push(answer),
             other => panic!("an agent sends nothing but answers after its hello, found {other:?}"),
@@ -197,7 +206,7 @@ impl v1::agent_service_server::AgentService for FakeServer {
             }
         });
         tokio::spawn(ask_all(self.questions.subscribe(), sender.clone()));
-        tokio::spawn(hear(requests, Arc::clone(&self.script)));
+        tokio::spawn(hear(requests, Arc::clone(&self.script), self.hears.subscribe()));
         tokio::spawn(async move {
             let (secret, heartbeat_interval) = (secret_of(epoch), Some(interval.try_into().unwrap()));
             let lease = v1::Lease { epoch, heartbeat_interval, secret, ..v1::Lease::default() };

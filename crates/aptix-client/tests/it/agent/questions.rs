@@ -14,9 +14,10 @@ use aptix_model::wire::v1;
 use aptix_model::wire::v1::question::Ask as Asked;
 use aptix_model::wire::v1::serve_response::Message;
 
-use super::scene::{Scene, batch, blob, eventually};
+use super::scene::{Scene, batch, blob, create, eventually};
 
-/// Answers to be read at once; is looked at for as long as that is wanted; lists too much; and cannot be searched.
+/// Answers to be read at once, with 2 MiB for the workspace "large"; is looked at, and previews, for as long as that is wanted;
+/// lists too much; and cannot be searched.
 #[derive(Debug, Default)]
 struct Scripted {
     begun: AtomicUsize,
@@ -25,13 +26,13 @@ struct Scripted {
 
 impl Answering for Scripted {
     fn kinds(&self) -> &[QuestionKind] {
-        &[QuestionKind::Read, QuestionKind::Stat, QuestionKind::List, QuestionKind::Search]
+        &[QuestionKind::Read, QuestionKind::Stat, QuestionKind::List, QuestionKind::Search, QuestionKind::Preview]
     }
 
     fn answer(&self, local: &Workspace, _: &PolicyFiles, ask: &Ask, wanted: &Wanted) -> Answer {
         assert_eq!(local.roots().len(), 1);
         match ask.kind() {
-            QuestionKind::Stat => {
+            QuestionKind::Stat | QuestionKind::Preview => {
                 self.begun.fetch_add(1, Ordering::SeqCst);
                 while !wanted.is_over() {
                     std::thread::park_timeout(Duration::from_millis(1));
@@ -45,7 +46,16 @@ impl Answering for Scripted {
                 Answer(v1::answer::Answer::ListFiles(page))
             }
             QuestionKind::Search => panic!("on purpose"),
-            _ => Answer(v1::answer::Answer::ReadFiles(v1::ReadFilesResponse::default())),
+            QuestionKind::Read => {
+                let Asked::ReadFiles(asked) = &ask.0 else { panic!("{ask:?}") };
+                let mut answer = v1::ReadFilesResponse::default();
+                if asked.workspace_id == "large" {
+                    self.begun.fetch_add(1, Ordering::SeqCst);
+                    let file = v1::FileContent { content: Some(vec![0; 2 << 20].into()), ..v1::FileContent::default() };
+                    answer.results.push(v1::FileResult { result: Some(v1::file_result::Result::File(file)) });
+                }
+                Answer(v1::answer::Answer::ReadFiles(answer))
+            }
         }
     }
 }
@@ -94,7 +104,7 @@ async fn answered(scene: &Scene, number: u64) -> Option<String> {
 async fn questions_are_answered_by_kind_and_whatever_fails_says_why() {
     let (scene, _) = scene().await;
     let hello = scene.server.script.lock().unwrap().hellos.last().cloned().unwrap();
-    assert_eq!(hello.features, ["read", "stat", "list", "search"]);
+    assert_eq!(hello.features, ["read", "stat", "list", "search", "preview"]);
     assert_eq!((hello.roots.as_slice(), hello.approval_mode()), (&["ws".to_owned()][..], v1::ApprovalMode::Auto));
     assert_eq!(hello.version, env!("CARGO_PKG_VERSION"));
     let cases = [
@@ -169,4 +179,41 @@ async fn questions_are_bounded_and_end_with_the_connection() {
     assert_eq!(answered(&scene, 1).await, None);
     assert_eq!(scripted.begun.load(Ordering::SeqCst), 8, "what waited was not begun");
     assert_eq!(scene.server.script.lock().unwrap().answers.len(), 7);
+}
+
+/// Two previews are worked on at one time: other questions always find a place.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn previews_leave_places_to_other_questions() {
+    let (scene, scripted) = scene().await;
+    for number in 1..=20 {
+        ask(&scene, number, HOUR, Asked::Preview(v1::Edit::default()));
+    }
+    eventually("two are worked on", || scripted.begun.load(Ordering::SeqCst) == 2).await;
+    for number in 21..=30 {
+        ask(&scene, number, HOUR, read());
+        assert_eq!(answered(&scene, number).await, None);
+    }
+    assert_eq!(scripted.begun.load(Ordering::SeqCst), 2);
+}
+
+/// To a server that takes no answers the agent makes no more of them than it has places and room on their way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_are_not_taken_are_bounded() {
+    /// Eight places, four messages that wait to be sent, and four at most in the transport and at the server, which was waiting.
+    const MOST: usize = 8 + 4 + 4;
+    let (scene, scripted) = scene().await;
+    scene.server.hear_answers(false);
+    for question_id in 1..=60 {
+        let large = v1::ReadFilesRequest { workspace_id: "large".to_owned(), ..v1::ReadFilesRequest::default() };
+        ask(&scene, question_id, HOUR, Asked::ReadFiles(large));
+    }
+    eventually("it makes answers", || scripted.begun.load(Ordering::SeqCst) >= 12).await;
+    // It has time for more while it applies a batch.
+    scene.server.send(batch(1, "y.txt", create("")));
+    eventually("it applies it", || scene.place.path().join("ws/y.txt").exists()).await;
+    let made = scripted.begun.load(Ordering::SeqCst);
+    assert!(made <= MOST, "{made} answers were made, and none was taken");
+    scene.server.hear_answers(true);
+    let heard = || scene.server.script.lock().unwrap().answers.len();
+    eventually("all are answered", || heard() == 60).await;
 }

@@ -1,10 +1,15 @@
 //! What an agent replies to the questions of its server.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use aptix_client::agent::FromDisk;
+use aptix_client::apply::proposal::Decision;
+use aptix_client::apply::{ApplyOptions, Mode, apply};
 use aptix_client::connection::question::{Answering, Wanted};
 use aptix_engine::digest::sha256;
+use aptix_model::batch::{Batch, FileEdit, FilePatch, Target};
+use aptix_model::reason::Reason;
 use aptix_model::wire::question::Ask;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::answer::Answer;
@@ -190,4 +195,33 @@ fn walk(directory: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     }
     found.sort();
     found
+}
+
+/// A preview looks before each file whether its caller waits, and reads no more once it does not.
+#[test]
+fn a_preview_ends_with_its_caller() {
+    let scene = Scene::set();
+    let file = |number: u32| {
+        let target = Target::Path(format!("{number}.txt"));
+        FilePatch { target, key: None, label: None, edit: FileEdit::DeleteFile }
+    };
+    (0..4).for_each(|number| scene.put(&format!("{number}.txt"), ""));
+    let batch = Batch { files: (0..10).map(file).collect(), ..Batch::default() };
+    let policy = scene.policies.read(&scene.workspace).unwrap();
+    let looked = Cell::new(0);
+    let is_over = || {
+        looked.set(looked.get() + 1);
+        looked.get() > 4
+    };
+    let options = ApplyOptions::new(&policy, Mode::Preview { is_over: &is_over });
+    let refused = apply(&scene.workspace, &batch, options, &mut |_| Decision::Apply).unwrap_err();
+    let found: Vec<_> = refused.failures.iter().map(|failure| (failure.file_index, failure.reason)).collect();
+    let expected: Vec<_> = (4..10).map(|index| (Some(index), Reason::DeadlineExceeded)).collect();
+    assert_eq!(found, expected, "the others were not looked for");
+
+    let edit = v1::Edit::from(batch);
+    let Answer::Preview(report) = reply_within(&scene, Duration::ZERO, v1::question::Ask::Preview(edit)) else {
+        panic!("no report")
+    };
+    assert_eq!((report.failures.len(), report.failures[0].reason.as_str()), (10, "DEADLINE_EXCEEDED"));
 }
