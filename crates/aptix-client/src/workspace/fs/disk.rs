@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, Dir, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
+use rustix::fs::{Advice, AtFlags, Dir, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::workspace::fs::errno;
@@ -185,6 +185,8 @@ pub(crate) fn sync_all(disk: &dyn Disk, files: &[OwnedFd]) -> Result<(), (usize,
         }
     };
     if files.len() < 3 {
+        // The first flush then takes along what the file system has to note for the others.
+        files.iter().skip(1).for_each(|file| start_writing(file.as_fd()));
         return work();
     }
     std::thread::scope(|scope| {
@@ -194,6 +196,12 @@ pub(crate) fn sync_all(disk: &dyn Disk, files: &[OwnedFd]) -> Result<(), (usize,
         let theirs = helpers.into_iter().map(|helper| helper.join().unwrap_or(Err((0, Errno::IO))));
         theirs.chain([mine]).filter_map(Result::err).min_by_key(|(index, _)| *index).map_or(Ok(()), Err)
     })
+}
+
+/// Starts to write the bytes of an open file to disk, and waits for nothing. It is a hint: it makes nothing durable, and
+/// [`Disk::sync`] reports every write that fails.
+fn start_writing(file: BorrowedFd<'_>) {
+    let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
 }
 
 /// Makes an open directory's entries durable; the descriptor may be one that only names the directory.
