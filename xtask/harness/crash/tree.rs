@@ -90,8 +90,8 @@ pub(crate) fn check_state(state: &Path) -> Result<()> {
     let left = read(state)?.into_iter().filter(|(name, entry)| {
         let is_history = name.contains("/history/") && !name.ends_with(".draft");
         let is_displaced = name.contains("/displaced/") && !name.ends_with(".part");
-        let own = ["lock", "/outbox/log", "/index/history-1", "/unfinished/complete-1", "/unfinished/mark"];
-        let is_own = own.iter().any(|end| name.ends_with(end));
+        let own = ["lock", "/outbox/log", "/index/history-1"];
+        let is_own = own.iter().any(|end| name.ends_with(end)) || name.contains("/unfinished/");
         let is_kept = is_own || name.contains("/ended/") || is_history || is_displaced;
         !is_kept && *entry != Entry::Dir
     });

@@ -449,9 +449,8 @@ pub(crate) fn assert_no_debris(place: &Path, name: &str) {
             let is_past = file.parent().is_some_and(|dir| dir.ends_with("history"))
                 && file.extension().is_none_or(|ending| ending == "late");
             // So is what is derived from others.
-            let is_index = path.ends_with("index/history-1")
-                || path.ends_with("unfinished/complete-1")
-                || path.ends_with("unfinished/mark");
+            let is_index =
+                path.ends_with("index/history-1") || file.parent().is_some_and(|dir| dir.ends_with("unfinished"));
             // So is the clock by which they age.
             let is_age = path.ends_with("age/clock");
             // So is what a batch has displaced, for a day.

@@ -48,9 +48,7 @@ impl<'c> Attempt<'c> {
     pub(super) fn forget(&self) -> Result<(), JournalError> {
         ending::discard(&self.journal, &self.record)?;
         self.journal.end(&Stage::ALL)?;
-        self.drop_pointers()?;
-        self.journal.leave();
-        Ok(())
+        self.drop_pointers()
     }
 
     /// Removes the pointers to the record from the journals of the other roots.

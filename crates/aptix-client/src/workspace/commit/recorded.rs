@@ -111,8 +111,6 @@ impl Published<'_> {
         let moved = tree.displacer.note(record.history.as_deref()).map_err(|errno| errno.to_string())?;
         sweep::bound(workspace, moved);
         let ended = ending::applied(workspace, journal, (Stage::Finishing, record), ending);
-        ended.and_then(|()| self.attempt.drop_pointers()).map_err(|error| error.to_string())?;
-        self.attempt.journal.leave();
-        Ok(())
+        ended.and_then(|()| self.attempt.drop_pointers()).map_err(|error| error.to_string())
     }
 }

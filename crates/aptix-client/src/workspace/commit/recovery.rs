@@ -29,9 +29,7 @@ pub(crate) fn recover<'w>(workspace: &'w Workspace, ending: &dyn Ending) -> Resu
     for other in workspace.roots().iter().filter(|root| root.state().path() != primary.state.path()) {
         let journal = Journal::open(workspace.disk(), other.state())?;
         recovery.recover_root(other, &journal)?;
-        journal.leave();
     }
-    primary.leave();
     Ok(primary)
 }
 
@@ -57,7 +55,7 @@ pub(crate) fn recover_moved(
             }
             Ok(Some(_)) => left.push(state.clone()),
             Ok(None) if may_register && unfinished::is_entered(state) => {
-                // A process that died may have left it there, or one that has not come to write its record.
+                // Its last batch has ended; or a process is about to write a record, and holds the lock.
                 if let Ok(_lock) = state.try_lock_commit() {
                     journal.leave();
                 }
@@ -121,7 +119,6 @@ impl Recovery<'_> {
         if !self.recover_journal(&recorded)? {
             sweep_orphans()?;
         }
-        recorded.leave();
         Ok(journal.drop_pointer()?)
     }
 

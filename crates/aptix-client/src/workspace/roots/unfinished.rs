@@ -1,10 +1,11 @@
 //! The register of the roots whose last batch may be unfinished, so that not every root ever used has to be opened to find a
 //! batch that was left half-way in a directory which has another path now.
 //!
-//! It is the directory `unfinished` beside those of the roots: an empty file for each root, under the name of its state, from
-//! before something is staged until the record of the commit is gone. It is believed as long as it says that every root was
-//! looked at since the system was started, and no directory of a root was made or restored since; otherwise every root is
-//! looked at. So none of it is flushed: what a power cut takes was written before the start.
+//! It is the directory `unfinished` beside those of the roots: an empty file for each root, under the name of its state, made
+//! before a batch stages anything. It stays when the batch ends, so that the next one has nothing to make: a command that opens
+//! another root removes it once the record is gone. The register is believed as long as it says that every root was looked at
+//! since the system was started, and no directory of a root was made or restored since; otherwise every root is looked at. So
+//! none of it is flushed: what a power cut takes was written before the start.
 
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
@@ -57,13 +58,16 @@ pub(crate) fn suspects(disk: &dyn Disk, state: &StateDir) -> Result<Suspects, St
     Ok(Suspects { states: state.siblings()?, listed })
 }
 
-/// Enters a root; where the register is no directory it is never believed, and nothing has to be entered. The caller holds the
+/// Enters a root, unless it is entered; where the register is no directory it is never believed, and nothing has to be entered. The caller holds the
 /// lock of the root.
 pub(crate) fn enter(disk: &dyn Disk, state: &StateDir) -> Result<(), StateError> {
     let Some(register) = Register::of(state) else { return Ok(()) };
     let enter = || -> Result<(), Errno> {
-        let dir = register.made()?;
-        disk.create(dir.as_fd(), &state.name().to_string(), Mode::RUSR | Mode::WUSR).map(drop)
+        let (dir, name) = (register.made()?, state.name().to_string());
+        match beneath::look_up(dir.as_fd(), &name)? {
+            Some(_) => Ok(()),
+            None => disk.create(dir.as_fd(), &name, Mode::RUSR | Mode::WUSR).map(drop),
+        }
     };
     match enter() {
         Ok(()) | Err(Errno::EXIST | Errno::NOTDIR | Errno::LOOP) => Ok(()),
