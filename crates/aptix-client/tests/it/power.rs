@@ -7,6 +7,8 @@ use std::sync::atomic::Ordering;
 use aptix_model::reason::Reason;
 
 use crate::faults::{self, Fault, FaultyDisk, Receipt};
+use crate::looks::looks;
+use crate::skip::skip;
 use crate::tree;
 
 /// The journal of the one root there is.
@@ -74,6 +76,27 @@ fn a_commit_flushes_each_new_file_its_record_and_each_directory_once() {
         let expected = edited + created + 2 + directories;
         assert_eq!(syncs.load(Ordering::SeqCst), expected, "{edited} edited, {created} created");
     }
+}
+
+/// A batch of one file.
+const DOCUMENT: &str = r#"{"path":"a.txt","content":"TEXT\n","overwrite":true}"#;
+
+#[test]
+fn a_commit_of_one_file_makes_few_system_calls() {
+    let (place, _) = faults::laid_out();
+    let mut texts = 0..;
+    let mut count = |arguments: &[&str]| {
+        let text = texts.next().unwrap_or_default().to_string();
+        looks(place.path(), arguments, &DOCUMENT.replace("TEXT", &text))
+    };
+    // The first makes what is there from then on.
+    count(&["apply"]);
+    let (Some(looked), Some(committed)) = (count(&["apply", "--dry-run"]), count(&["apply"])) else {
+        skip("there is no strace, or it may not trace");
+        return;
+    };
+    // Each file of our own that is opened once more costs three or four, one that is made and removed ten.
+    assert!(committed - looked <= 142, "{committed} for a commit, {looked} without one");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! The draft of a history entry: written before the commit point, renamed to an entry once the batch is applied.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::fs::Mode;
+use rustix::io::Errno;
 
 use crate::workspace::commit::record::Record;
 use crate::workspace::fs::disk::{self, Disk};
@@ -15,25 +17,23 @@ const DRAFT: &str = ".draft";
 /// An entry that is being made.
 pub(crate) struct HistoryDraft {
     pub(crate) id: String,
+    /// The directory of the history that it belongs to.
+    pub(crate) dir: Arc<OwnedFd>,
     pub(crate) bytes: Vec<u8>,
     /// Whether it has what it takes to undo the batch.
     pub(crate) is_whole: bool,
 }
 
 /// Writes a draft; a power cut may take it.
-pub(crate) fn write(disk: &dyn Disk, state: &StateDir, draft: &HistoryDraft) -> Result<(), OwnError> {
-    let dir = state.open(Part::HISTORY)?;
-    let file = disk.create(dir.as_fd(), &format!("{}{DRAFT}", draft.id), Mode::RUSR | Mode::WUSR)?;
-    Ok(disk::write_all(disk, file.as_fd(), &draft.bytes)?)
+pub(crate) fn write(disk: &dyn Disk, draft: &HistoryDraft) -> Result<(), Errno> {
+    let file = disk.create(draft.dir.as_fd(), &format!("{}{DRAFT}", draft.id), Mode::RUSR | Mode::WUSR)?;
+    disk::write_all(disk, file.as_fd(), &draft.bytes)
 }
 
-/// Makes a draft the entry of a batch that is carried out.
-pub(crate) fn keep(disk: &dyn Disk, state: &StateDir, record: &Record) -> Result<(), OwnError> {
-    let Some(id) = &record.history else { return Ok(()) };
-    let dir = state.open(Part::HISTORY)?;
+/// Makes a draft in the directory of a history the entry of a batch that is carried out.
+pub(crate) fn keep(disk: &dyn Disk, dir: &OwnedFd, id: &str) -> Result<(), Errno> {
     // Where there is no draft, it is done already, or a power cut took the draft.
-    errno::optional(disk.rename(dir.as_fd(), &format!("{id}{DRAFT}"), dir.as_fd(), id))?;
-    Ok(())
+    errno::optional(disk.rename(dir.as_fd(), &format!("{id}{DRAFT}"), dir.as_fd(), id)).map(drop)
 }
 
 /// Forgets the draft of a batch that is not carried out.

@@ -109,6 +109,11 @@ impl<'a> Journal<'a> {
         }
     }
 
+    /// Whether the journal has no file at all: then nothing was left half-way.
+    pub(crate) fn is_empty(&self) -> Result<bool, JournalError> {
+        Ok(disk::names(self.dir.as_fd()).map_err(self.failed("read"))?.is_empty())
+    }
+
     /// The one record that there is, if any, and the stage of its commit. A record that cannot be read is an error, not absence.
     pub(crate) fn read(&self) -> Result<Option<(Stage, Record)>, JournalError> {
         for stage in Stage::ALL {

@@ -104,6 +104,9 @@ impl Recovery<'_> {
             let swept = orphans::sweep(workspace, own, ending);
             swept.map_err(journal.failed("clear away what is lost from"))
         };
+        if journal.is_empty()? {
+            return Ok(());
+        }
         written_ahead::settle(journal)?;
         // After a power cut there may be more than one.
         while self.recover_journal(journal)? {}

@@ -49,8 +49,8 @@ impl<'c> Staged<'c> {
 fn pass_commit_point(attempt: &Attempt<'_>) -> Result<(), CommitError> {
     let journal = &attempt.journal;
     if let Some(draft) = attempt.history {
-        let failed = journal.failed_beside("keep a history beside");
-        history_draft::write(attempt.tree.disk, &journal.state, draft).map_err(failed)?;
+        let failed = journal.failed("keep a history beside");
+        history_draft::write(attempt.tree.disk, draft).map_err(failed)?;
     }
     Ok(journal.advance(Stage::Staging, Stage::Committed)?)
 }

@@ -3,7 +3,6 @@
 use rustix::io::Errno;
 
 use crate::workspace::commit::ending::Ending;
-use crate::workspace::commit::history_draft;
 use crate::workspace::commit::journal::{Journal, JournalError};
 use crate::workspace::commit::record::{Record, Stage};
 use crate::workspace::commit::record_file::RecordError;
@@ -27,8 +26,7 @@ impl Ending for Keeping {
         if let Some(taken) = &record.clipboards {
             clipboards::put(disk, state, taken)?;
         }
-        let kept = history_draft::keep(disk, state, record).and_then(|()| draft::add(workspace, state, record));
-        kept.map_err(journal.failed_beside("keep a history beside"))?;
+        draft::keep(workspace, state, record).map_err(journal.failed_beside("keep a history beside"))?;
         // What depends on the receipt, which is read from disk again, comes last.
         if let Some(batch) = &record.batch
             && let Some(receipt) = journal.receipt(stage)?

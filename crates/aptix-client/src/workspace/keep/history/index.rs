@@ -5,6 +5,7 @@
 //! the directory of the history as it is, and is made anew from the entries otherwise. A power cut may take any of it.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
@@ -25,7 +26,7 @@ const REMOVED: u64 = 1 << 20;
 /// The index of one history.
 pub(super) struct Index {
     pub(super) state: StateDir,
-    pub(super) dir: OwnedFd,
+    pub(super) dir: Arc<OwnedFd>,
     bytes: Bytes,
     /// Offset of the end of its last line.
     length: u64,
@@ -69,6 +70,7 @@ impl Index {
         };
         let now = Stamp::of(&dir).map_err(&failed)?;
         let totals = totals.filter(|totals| totals.dir == now);
+        let dir = Arc::new(dir);
         Ok(totals.map(|totals| Self { state: state.clone(), dir, bytes, length, totals }))
     }
 
@@ -86,7 +88,7 @@ impl Index {
             bytes.extend(own_lines::encode(state, &Line { entry, totals: None }));
             (totals.bytes, totals.newest) = (totals.bytes + size, Some(id));
         }
-        let length = bytes.len() as u64;
+        let (length, dir) = (bytes.len() as u64, Arc::new(dir));
         let mut index = Self { state: state.clone(), dir, bytes: Bytes::Memory(bytes), length, totals };
         // No entries are listed as fast as no lines are read.
         if index.totals.newest.is_some() {
@@ -132,10 +134,10 @@ impl Index {
 
     /// Adds an entry that has come into the directory. This index was current until then.
     pub(super) fn add(&mut self, disk: &dyn Disk, entry: Indexed) -> Result<(), OwnError> {
+        (self.totals.bytes, self.totals.newest) = (self.totals.bytes + entry.bytes, Some(entry.id));
         if let Bytes::Memory(_) = self.bytes {
             return forget(disk, &self.state);
         }
-        (self.totals.bytes, self.totals.newest) = (self.totals.bytes + entry.bytes, Some(entry.id));
         self.confirm()?;
         Ok(self.append(disk, Some(entry))?)
     }

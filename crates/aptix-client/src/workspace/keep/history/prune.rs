@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 
+use super::draft::Added;
 use super::entries::{EntryId, LATE, read_head, read_words};
 use super::entry::Head;
 use super::index::Index;
@@ -52,8 +53,10 @@ pub(crate) fn is_due(workspace: &Workspace) -> bool {
 /// Forgets the oldest of what was kept for undoing, if it is too much, or was not looked at for long. The caller holds the
 /// lock.
 pub(crate) fn bound(workspace: &Workspace, retention: Retention) {
+    let state = workspace.primary().state();
+    let added = workspace.with_cache(Option::<Added>::take).filter(|Added(index)| index.state == *state);
     let is_too_much = || {
-        let index = Index::current(workspace.disk(), workspace.primary().state());
+        let index = added.map_or_else(|| Index::current(workspace.disk(), state), |Added(index)| Ok(index));
         index.map_or(true, |index| index.totals.bytes > retention.bytes)
     };
     if is_due(workspace) || is_too_much() {
