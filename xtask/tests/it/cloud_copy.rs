@@ -61,8 +61,10 @@ fn after_hello_the_server_holds_what_is_on_disk() {
     machine.put(".ignore", "ignored.txt\n");
     assert_eq!(held(&machine, &server, "edited.txt").as_deref(), Some("first\n"), "nobody has told the server yet");
 
+    // Three batches of the history, and what no batch did.
     let agent = machine.agent(&server);
-    serve_until(&machine, &server, agent, NAMES.len() + 1);
+    serve_until(&machine, &server, agent, NAMES.len() + 4);
+    assert_eq!(held(&machine, &server, "new.txt").as_deref(), Some("never held\n"));
     let found = NAMES.map(|name| held(&machine, &server, name));
     let expected = [Some("second\n"), None, Some("by hand\n"), None, None].map(|text| text.map(str::to_owned));
     assert_eq!(found, expected);
@@ -75,7 +77,7 @@ fn after_hello_the_server_holds_what_is_on_disk() {
     // The same agent again finds nothing to correct; another change is one more batch.
     machine.put("edited.txt", "by hand again\n");
     let agent = machine.agent(&server);
-    serve_until(&machine, &server, agent, NAMES.len() + 2);
+    serve_until(&machine, &server, agent, NAMES.len() + 5);
     assert_eq!(held(&machine, &server, "edited.txt").as_deref(), Some("by hand again\n"));
     let newest = &states(&machine, &server)[0];
     let (shown, _) = machine.ask(&server, "show", &[newest["batchId"].as_str().unwrap()]);

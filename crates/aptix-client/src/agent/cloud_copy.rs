@@ -1,7 +1,6 @@
-//! Corrects the server's copies of files that are not what is on disk, after a connection was opened: what was applied, undone
-//! or changed in any other way while no agent was connected reaches the server as a batch of the workstation itself.
+//! Corrects the server's copies of files that are not what is on disk: what no batch did reaches the server as a batch of the
+//! workstation itself.
 
-use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::id_block;
@@ -13,17 +12,16 @@ use super::error::AgentError;
 use super::service::{Agent, Session};
 use crate::connection::CallError;
 use crate::connection::cloud::{CloudState, LocalBatch};
-use crate::live::difference::{Difference, HeldFile, OnDisk, described, differences};
+use crate::live::difference::{Difference, HeldFile, OnDisk, differences};
+use crate::live::local_batch::{Described, of_differences};
 use crate::policy::choices::ReportLocal;
 
 /// What a batch of differences is for, for people.
 const LABEL: &str = "changed outside of a batch";
-/// How often files are looked at again that batches changed while they were reported.
-const ROUNDS: usize = 8;
 
-/// Why the server's copies are not corrected now.
-enum Unfinished {
-    /// The server refuses, or is lost: the next connection compares again.
+/// Why what the server lacks is not reported now.
+pub(super) enum Unfinished {
+    /// The server refuses, or is lost.
     Call(CallError),
     /// The agent cannot go on.
     Agent(AgentError),
@@ -43,62 +41,46 @@ impl From<AgentError> for Unfinished {
     }
 }
 
-/// Compares every file that the server holds with the disk, page by page, and corrects those that differ.
-pub(super) async fn correct(session: &Session) -> Result<(), AgentError> {
-    match correct_all(session).await {
-        Ok(0) | Err(Unfinished::Over) => Ok(()),
-        Ok(count) => {
-            tracing::info!(count, "files that the server holds differed from the disk and were reported");
-            Ok(())
-        }
-        Err(Unfinished::Call(error)) => {
-            tracing::warn!(%error, "what the server holds of files is not compared with the disk before the next connection");
-            Ok(())
-        }
-        Err(Unfinished::Agent(error)) => Err(error),
-    }
+/// All files that the server holds, page by page.
+#[derive(Default)]
+pub(super) struct Pages {
+    /// The token of the next page.
+    next: String,
+    is_last: bool,
 }
 
-async fn correct_all(session: &Session) -> Result<usize, Unfinished> {
-    let (mut page, mut count) = (String::new(), 0);
-    loop {
-        let held = match session.connection.cloud_files(page).await {
+impl Pages {
+    /// The next page; `None` behind the last one.
+    pub(super) async fn next(&mut self, session: &Session) -> Result<Option<Vec<HeldFile>>, Unfinished> {
+        if self.is_last {
+            return Ok(None);
+        }
+        let held = match session.connection.cloud_files(std::mem::take(&mut self.next)).await {
             // No batch has made the workspace known yet.
-            Err(error) if error.reason() == Some(Reason::NotFound) => return Ok(count),
+            Err(error) if error.reason() == Some(Reason::NotFound) => return Ok(None),
             held => held?,
         };
+        (self.is_last, self.next) = (held.next.is_empty(), held.next);
         let local = &session.agent.local;
         let of_key = |file: CloudState| HeldFile::of_key(local, file.doc_path, &file.path, Some(file.sha256));
-        count += correct_files(session, held.files.into_iter().filter_map(of_key).collect()).await?;
-        page = held.next;
-        if page.is_empty() {
-            return Ok(count);
-        }
+        Ok(Some(held.files.into_iter().filter_map(of_key).collect()))
     }
 }
 
-/// Corrects what differs of these files; answers how many did. A batch may write them meanwhile, and its report may come to the
-/// server before this one: then they are looked at again.
-async fn correct_files(session: &Session, mut files: Vec<HeldFile>) -> Result<usize, Unfinished> {
-    let mut count = 0;
-    for _ in 0..ROUNDS {
-        let found = compare(session, files).await?;
-        let found = upload(session, found).await?;
-        if found.is_empty() {
-            break;
-        }
-        count = count.max(found.len());
-        let (batch, report) = described(&session.agent.local, Some(LABEL.to_owned()), None, &found);
-        let actor = Actor { kind: ActorKind::Agent, name: Some(session.agent.id.to_string()) };
-        let id = mint();
-        let local = LocalBatch { id, batch, report, reverts: None, actor };
-        session.connection.report_local(&session.lease, local).await?;
-        files = found.into_iter().filter_map(Difference::reported).collect();
+/// Reports how files differ, as one batch; answers what the server holds of them then.
+pub(super) async fn report(session: &Session, found: Vec<Difference>) -> Result<Vec<HeldFile>, Unfinished> {
+    let found = upload(session, found).await?;
+    if found.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(count)
+    let Described { batch, report } = of_differences(&session.agent.local, Some(LABEL.to_owned()), &found);
+    let local = LocalBatch { id: mint(), batch, report, reverts: None, actor: session.agent.actor() };
+    session.connection.report_local(&session.lease, local).await?;
+    Ok(found.into_iter().filter_map(Difference::reported).collect())
 }
 
-async fn compare(session: &Session, files: Vec<HeldFile>) -> Result<Vec<Difference>, Unfinished> {
+/// How files differ from what the server holds of them.
+pub(super) async fn compare(session: &Session, files: Vec<HeldFile>) -> Result<Vec<Difference>, Unfinished> {
     let alive = session.alive.clone();
     let compared = session.agent.blocking(move |agent| {
         // Without a policy that can be followed nothing leaves the machine.
@@ -139,6 +121,6 @@ fn mint() -> BatchId {
     id_block::batch_id(Uuid::now_v7())
 }
 
-fn is_over(agent: &Agent, alive: &CancellationToken) -> bool {
+pub(super) fn is_over(agent: &Agent, alive: &CancellationToken) -> bool {
     alive.is_cancelled() || agent.stop.is_cancelled()
 }

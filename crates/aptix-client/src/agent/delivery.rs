@@ -104,6 +104,7 @@ async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<(),
             _ if error.is_passing() => {}
             _ => {
                 tracing::error!(BatchId = %batch, %error, "the server refuses the report, it is kept");
+                session.refuse(batch);
                 return Ok(());
             }
         }

@@ -10,6 +10,8 @@ mod delivery;
 mod error;
 mod executor;
 mod inbox;
+mod local_batches;
+mod local_entry;
 mod questions;
 mod queue;
 mod quota;
@@ -68,6 +70,9 @@ pub async fn serve(
         None => Position::Revision(noted.revision),
     });
     let mut progress = Progress { position, held: LeaseSecret::default() };
+    if let Err(error) = local_batches::begin(&local, &service) {
+        tracing::warn!(%error, "the history cannot be read, batches of this workstation wait");
+    }
     if let Err(error) = service.policy.read(&local) {
         tracing::error!(%error, "every batch is refused until the policy can be followed");
     }

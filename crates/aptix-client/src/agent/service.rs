@@ -1,8 +1,10 @@
 //! What an agent serves, and what it holds: for its whole run, and for one connection.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
+use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::id::{AgentId, BatchId, HistoryId, WorkspaceId};
 use aptix_model::presence::{ApprovalMode, Presence};
@@ -78,6 +80,11 @@ impl Agent {
         }
     }
 
+    /// Who batches of the workstation itself are by.
+    pub(super) fn actor(&self) -> Actor {
+        Actor { kind: ActorKind::Agent, name: Some(self.id.to_string()) }
+    }
+
     /// Keeps the position of the last event that was handled for the next start. Where that fails, events come again.
     pub(super) async fn remember(self: &Arc<Self>, position: Position) -> Result<(), AgentError> {
         let noted = match position {
@@ -120,9 +127,30 @@ pub(super) struct Session {
     pub(super) history: OnceLock<HistoryId>,
     /// Cancelled when the lease or the connection is lost.
     pub(super) alive: CancellationToken,
+    /// Batches whose reports the server refuses.
+    refused: Mutex<BTreeSet<BatchId>>,
 }
 
 impl Session {
+    pub(super) fn new(
+        agent: Arc<Agent>,
+        (connection, lease): (Connection, Lease),
+        history: OnceLock<HistoryId>,
+        alive: CancellationToken,
+    ) -> Self {
+        Self { agent, connection, lease, history, alive, refused: Mutex::default() }
+    }
+
+    /// Notes that the server refuses the report of a batch: nothing waits for it any more.
+    pub(super) fn refuse(&self, batch: BatchId) {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(batch);
+    }
+
+    /// The batches whose reports the server refuses.
+    pub(super) fn refused(&self) -> BTreeSet<BatchId> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What log events say of a batch of which nothing else is known.
     pub(super) fn trace(&self, batch: BatchId) -> Trace {
         let workspace = Some(self.agent.service.workspace.to_string());

@@ -15,7 +15,7 @@ use super::inbox::{self, Arrival, Inbox};
 use super::questions::Desk;
 use super::queue::Queue;
 use super::service::{Agent, Progress, Session};
-use super::{cloud_copy, delivery, executor};
+use super::{delivery, executor, local_batches};
 use crate::connection::{CallError, Connection, Feed, Position};
 
 /// How often reports that could not be delivered are tried again, and the position in the events is kept.
@@ -44,12 +44,12 @@ pub(super) async fn run(agent: &Arc<Agent>, progress: &mut Progress) -> Result<O
     let alive = CancellationToken::new();
     let desk = Desk::new(Arc::clone(agent), feed.answers(), alive.clone());
     let inbox = Inbox { feed, connection: connection.clone(), desk, alive: alive.clone() };
-    let session = Arc::new(Session { agent: Arc::clone(agent), connection, lease, history, alive });
+    let session = Arc::new(Session::new(Arc::clone(agent), (connection, lease), history, alive));
     let delivered = CancellationToken::new();
-    let correct = async {
+    let local = async {
         // A report that waits may name contents that are older than what is on disk.
         delivered.cancelled().await;
-        cloud_copy::correct(&session).await
+        local_batches::run(&session).await
     };
     let grace = async {
         agent.stop.cancelled().await;
@@ -60,7 +60,7 @@ pub(super) async fn run(agent: &Arc<Agent>, progress: &mut Progress) -> Result<O
     reader.spawn(inbox.read_ahead(sender));
     tokio::select! {
         outcome = work(&session, &mut arrivals, &mut progress.position, &delivered) => outcome?,
-        Err(error) = correct => return Err(error),
+        Err(error) = local => return Err(error),
         () = grace => tracing::warn!("stopping before everything is reported; it is reported at the next start"),
     }
     if agent.stop.is_cancelled() {

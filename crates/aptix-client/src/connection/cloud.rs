@@ -6,6 +6,8 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::id::BatchId;
 use aptix_model::path::DocPath;
 use aptix_model::report::Report;
+use aptix_model::wire::v1::file_result::Result as Found;
+use aptix_model::wire::v1::file_selector::File;
 use aptix_model::wire::{digest, v1};
 
 use super::call_error::CallError;
@@ -67,6 +69,23 @@ impl Connection {
         Ok(CloudPage { files: answer.files.into_iter().filter_map(state).collect(), next: answer.next_page_token })
     }
 
+    /// SHA-256 of what the server holds of each of at most 1,000 files; `None` where it holds nothing, or cannot say.
+    ///
+    /// # Errors
+    /// NOT_FOUND if there is no such workspace; INVALID_REQUEST for more files; or the server is lost.
+    pub async fn held(&self, files: &[DocPath]) -> Result<Vec<Option<Sha256Digest>>, CallError> {
+        let selector = |file: &DocPath| v1::FileSelector { file: Some(File::DocPath(file.to_string())) };
+        let message = v1::StatFilesRequest {
+            workspace_id: self.workspace.to_string(),
+            files: files.iter().map(selector).collect(),
+            source: v1::Source::Cloud.into(),
+        };
+        let answer = self.answer(self.files().stat_files(timed(message, ANSWER))).await?;
+        let mut held: Vec<_> = answer.results.into_iter().map(held_digest).collect();
+        held.resize(files.len(), None);
+        Ok(held)
+    }
+
     /// Records what was done on the workstation itself; repeatable.
     ///
     /// # Errors
@@ -85,6 +104,11 @@ impl Connection {
         };
         self.answer(self.agents().report_local_batch(timed(message, ANSWER))).await.map(drop)
     }
+}
+
+fn held_digest(result: v1::FileResult) -> Option<Sha256Digest> {
+    let Some(Found::File(file)) = result.result else { return None };
+    digest("file.sha256", &file.file?.sha256).ok()
 }
 
 fn state(file: v1::FileState) -> Option<CloudState> {

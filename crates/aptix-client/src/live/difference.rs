@@ -1,23 +1,21 @@
 //! How files on disk differ from what a server holds of them: under the egress rule, so that a withheld file is named without
 //! its digest.
 
-use aptix_model::batch::{Batch, FileEdit, FilePatch, Target};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::live::FileSelector;
 use aptix_model::path::{DocPath, WorkspacePath, fold};
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::{FileReport, FileStatus, Report, Withheld, Written};
+use aptix_model::report::{Withheld, Written};
 
 use super::IsOver;
 use super::read::{content, stat};
 use crate::policy::Policy;
 use crate::policy::choices::Excerpts;
-use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Files that are looked at in one go.
-const TOGETHER: usize = 100;
+pub(super) const TOGETHER: usize = 100;
 
 /// A file of an open root, and what a server holds of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,10 +23,10 @@ pub struct HeldFile {
     /// The root, from 0.
     root: usize,
     /// Its path in the root.
-    path: String,
-    doc_path: DocPath,
+    pub(super) path: String,
+    pub(super) doc_path: DocPath,
     /// SHA-256 of what the server holds; `None` if it holds nothing.
-    held: Option<Sha256Digest>,
+    pub(super) held: Option<Sha256Digest>,
 }
 
 /// How a file differs.
@@ -63,7 +61,27 @@ impl HeldFile {
         Some(Self { root, path: path.to_owned(), doc_path, held })
     }
 
-    fn selector(&self, workspace: &Workspace) -> Option<FileSelector> {
+    /// A file at a path in an open root. `None` if it is no path that a server may name.
+    pub(super) fn in_root(workspace: &Workspace, root: usize, path: &str, held: Option<Sha256Digest>) -> Option<Self> {
+        let name = workspace.roots().get(root)?.name();
+        let doc_path = DocPath::new(&format!("{name}/{}", fold(path))).ok()?;
+        WorkspacePath::new(path).ok()?;
+        Some(Self { root, path: path.to_owned(), doc_path, held })
+    }
+
+    /// The same file, of which the server holds something else.
+    #[must_use]
+    pub fn with_held(self, held: Option<Sha256Digest>) -> Self {
+        Self { held, ..self }
+    }
+
+    /// Its key.
+    #[must_use]
+    pub fn doc_path(&self) -> &DocPath {
+        &self.doc_path
+    }
+
+    pub(super) fn selector(&self, workspace: &Workspace) -> Option<FileSelector> {
         let path = match workspace.roots() {
             [_] => WorkspacePath::new(&self.path),
             roots => WorkspacePath::new(&format!("{}/{}", roots.get(self.root)?.name(), self.path)),
@@ -101,8 +119,7 @@ pub fn differences(
             let now = now.filter(|now| match now {
                 OnDisk::Bytes(written) => Some(written.sha256) != file.held,
                 // Nothing is to be corrected of what the server does not hold.
-                OnDisk::Gone => file.held.is_some(),
-                OnDisk::Withheld(_) => true,
+                OnDisk::Gone | OnDisk::Withheld(_) => file.held.is_some(),
             });
             let now = now.map(|now| match now {
                 OnDisk::Bytes(_) if policy.excerpts == Excerpts::AfterApproval => {
@@ -117,7 +134,7 @@ pub fn differences(
 }
 
 /// What a file is that is not shown; `None` if that cannot be found out now.
-fn absent(failure: &Failure) -> Option<OnDisk> {
+pub(super) fn absent(failure: &Failure) -> Option<OnDisk> {
     let withheld = |detail| Withheld::ALL.into_iter().find(|why| Some(why.detail()) == detail);
     match (failure.reason, failure.detail) {
         (Reason::NotFound, _) | (_, Some(Detail::NotDirectory | Detail::NotRegular)) => Some(OnDisk::Gone),
@@ -130,11 +147,15 @@ fn absent(failure: &Failure) -> Option<OnDisk> {
 }
 
 impl Difference {
-    /// The file as the server holds it once the difference is reported; `None` if it holds nothing then.
+    /// The file as the server holds it once the difference is reported; `None` if it is withheld.
     #[must_use]
     pub fn reported(self) -> Option<HeldFile> {
-        let OnDisk::Bytes(written) = self.now else { return None };
-        Some(HeldFile { held: Some(written.sha256), ..self.file })
+        let held = match self.now {
+            OnDisk::Bytes(written) => Some(written.sha256),
+            OnDisk::Gone => None,
+            OnDisk::Withheld(_) => return None,
+        };
+        Some(HeldFile { held, ..self.file })
     }
 
     /// The bytes that are on disk now. They may be others than before: the difference is then about these.
@@ -148,50 +169,5 @@ impl Difference {
         let sha256 = aptix_engine::digest::sha256(&bytes);
         self.now = OnDisk::Bytes(Written { sha256, size_bytes: bytes.len() as u64 });
         Ok(bytes)
-    }
-}
-
-/// The differences as a batch of the workstation, and its report.
-#[must_use]
-pub fn described(
-    workspace: &Workspace,
-    label: Option<String>,
-    key: Option<String>,
-    differences: &[Difference],
-) -> (Batch, Report) {
-    let paths = PathStyle::among(workspace.roots().len());
-    let patch = |Difference { file, .. }: &Difference| FilePatch {
-        target: Target::Path(paths.name(&file.path, file.doc_path.as_str()).into_owned()),
-        key: None,
-        label: None,
-        edit: FileEdit::LocalChange,
-    };
-    let files = differences.iter().map(patch).collect();
-    let reports = differences.iter().map(|difference| report(paths, difference)).collect();
-    (Batch { label, key, files, ..Batch::default() }, Report { diff_omitted: true, ..Report::applied(reports) })
-}
-
-fn report(paths: PathStyle, difference: &Difference) -> FileReport {
-    let Difference { file: HeldFile { path, doc_path, held, .. }, now } = difference;
-    let (status, before, written, withheld) = match (now, held) {
-        (OnDisk::Bytes(written), None) => (FileStatus::Created, None, Some(*written), None),
-        (OnDisk::Bytes(written), Some(held)) if written.sha256 == *held => {
-            (FileStatus::Unchanged, Some(*held), Some(*written), None)
-        }
-        (OnDisk::Bytes(written), Some(held)) => (FileStatus::Modified, Some(*held), Some(*written), None),
-        (OnDisk::Gone, held) => (FileStatus::Deleted, *held, None, None),
-        (OnDisk::Withheld(why), _) => (FileStatus::Modified, None, None, Some(*why)),
-    };
-    FileReport {
-        path: paths.name(path, doc_path.as_str()).into_owned(),
-        doc_path: doc_path.to_string(),
-        status,
-        renamed_to: None,
-        sha256_before: before,
-        written,
-        normalized: Vec::new(),
-        warnings: Vec::new(),
-        changes: Vec::new(),
-        withheld,
     }
 }

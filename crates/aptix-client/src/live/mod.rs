@@ -6,6 +6,8 @@ pub mod difference;
 mod globs;
 pub(crate) mod line_search;
 pub mod list;
+pub mod local_batch;
+pub(crate) mod past_batch;
 pub mod read;
 mod scope;
 pub mod search;

@@ -100,7 +100,7 @@ impl Past {
 fn diff(workspace: &Workspace, entry: &Entry, images: &[Images]) -> Option<String> {
     let executable = |file: &PastFile| {
         let summary = entry.summary.as_ref()?;
-        summary.files.iter().find(|summary| summary.is_about(&file.path))?.executable
+        summary.files.iter().find(|summary| summary.path() == file.path)?.executable
     };
     let diffs =
         entry.files.iter().zip(images).map(|(file, images)| file_diff(workspace, file, images, executable(file)));

@@ -325,8 +325,13 @@ impl v1::file_service_server::FileService for FakeServer {
         Err(Status::unimplemented("no agent reads cloud files"))
     }
 
-    async fn stat_files(&self, _: Request<v1::StatFilesRequest>) -> Result<Response<v1::StatFilesResponse>, Status> {
-        Err(Status::unimplemented("no agent describes cloud files"))
+    /// It holds no cloud files.
+    async fn stat_files(
+        &self,
+        request: Request<v1::StatFilesRequest>,
+    ) -> Result<Response<v1::StatFilesResponse>, Status> {
+        let results = vec![v1::FileResult::default(); request.into_inner().files.len()];
+        Ok(Response::new(v1::StatFilesResponse { results }))
     }
 
     async fn search_files(

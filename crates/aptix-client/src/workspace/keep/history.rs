@@ -14,5 +14,6 @@ pub(crate) mod newest;
 pub mod past_file;
 pub(crate) mod pending;
 pub mod prune;
+pub(crate) mod since;
 pub mod summary;
 pub(crate) mod trail;

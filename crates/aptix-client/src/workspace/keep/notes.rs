@@ -1,10 +1,13 @@
-//! What the agent remembers between runs: its own name, and how far it has read a server's events.
+//! What the agent remembers between runs: its own name, how far it has read a server's events, and which batches of the
+//! workstation itself it has reported.
 
 use std::os::fd::AsFd;
 
 use aptix_model::cursor::Cursor;
 use aptix_model::id::{AgentId, Revision, WorkspaceId};
+use serde::{Deserialize, Serialize};
 
+use crate::workspace::keep::history::since::Marks;
 use crate::workspace::roots::own_file::{self, Damage, Found, Owner};
 use crate::workspace::roots::state::{Part, StateDir, StateError};
 use crate::workspace::roots::workspace::Workspace;
@@ -13,6 +16,11 @@ use crate::workspace::roots::workspace::Workspace;
 const AGENT: &str = "agent-id";
 /// The file that records how far which server's events have been handled.
 pub(crate) const CURSOR: &str = "cursor";
+
+/// The file that records which batches of the workstation itself which server has.
+const REPORTED: &str = "local-batches";
+/// Workspaces that it records that for: those that were served last.
+const WORKSPACES: usize = 16;
 
 /// What the agent of these roots is called: `new` from now on, if it has no name yet. The caller holds the agent lock.
 ///
@@ -60,6 +68,50 @@ pub struct Noted {
 pub fn put_position(workspace: &Workspace, server: &str, id: &WorkspaceId, noted: Noted) -> Result<(), StateError> {
     let bound = noted.cursor.map(|cursor| format!(" {} {}", cursor.history, cursor.digest)).unwrap_or_default();
     write(workspace, CURSOR, &format!("{server} {id} {}{bound}\n", noted.revision))
+}
+
+/// Up to which entries of the history a server has the batches of the workstation itself.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reported {
+    server: String,
+    workspace: String,
+    marks: Marks,
+}
+
+/// Up to which entries of the history a server has the batches of the workstation itself; `None` where that is not known.
+///
+/// # Errors
+/// When the system refuses to read it.
+pub(crate) fn reported(workspace: &Workspace, server: &str, id: &WorkspaceId) -> Result<Option<Marks>, StateError> {
+    let all = read_reported(workspace)?;
+    Ok(all.into_iter().find(|known| known.server == server && known.workspace == id.as_str()).map(|known| known.marks))
+}
+
+/// Keeps up to which entries of the history a server has the batches of the workstation itself.
+///
+/// # Errors
+/// When it cannot be kept.
+pub(crate) fn put_reported(
+    workspace: &Workspace,
+    server: &str,
+    id: &WorkspaceId,
+    marks: &Marks,
+) -> Result<(), StateError> {
+    let mut all = read_reported(workspace)?;
+    all.retain(|known| known.server != server || known.workspace != id.as_str());
+    all.insert(0, Reported { server: server.to_owned(), workspace: id.to_string(), marks: marks.clone() });
+    all.truncate(WORKSPACES);
+    // Texts alone: there is nothing in it that JSON could refuse.
+    write(workspace, REPORTED, &serde_json::to_string(&all).unwrap_or_default())
+}
+
+fn read_reported(workspace: &Workspace) -> Result<Vec<Reported>, StateError> {
+    match read(workspace, REPORTED)?.map(|text| serde_json::from_str(&text)) {
+        Some(Ok(all)) => Ok(all),
+        Some(Err(_)) => set_aside(workspace, REPORTED, Damage::Content).map(|()| Vec::new()),
+        None => Ok(Vec::new()),
+    }
 }
 
 const fn owner<'a>(state: &'a StateDir, name: &'a str) -> Owner<'a> {

@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aptix_client::live::difference::{HeldFile, described, differences};
+use aptix_client::live::difference::{HeldFile, differences};
+use aptix_client::live::local_batch::{Described, of_differences};
 use aptix_client::live::read;
 use aptix_engine::digest::sha256;
 use aptix_model::lines::LineNumber;
@@ -185,7 +186,7 @@ fn differences_of_several_roots_have_their_roots_names() {
         HeldFile::of_key(&scene.workspace, key, &format!("{root}/Same.txt"), None).unwrap()
     });
     let found = differences(&scene.workspace, &scene.policy(), &held, &|| false).unwrap();
-    let (batch, report) = described(&scene.workspace, None, None, &found);
+    let Described { batch, report } = of_differences(&scene.workspace, None, &found);
     let targets: Vec<_> = batch.files.iter().map(|file| file.target.as_str()).collect();
     assert_eq!(targets, ["ws/Same.txt", "other/Same.txt"]);
     assert_eq!(

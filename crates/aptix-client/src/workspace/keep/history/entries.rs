@@ -53,6 +53,9 @@ impl FromStr for EntryId {
 }
 
 impl EntryId {
+    /// Before every entry.
+    pub(crate) const START: Self = Self(Uuid::nil());
+
     /// When it was made, unless the clock was behind that of an entry before.
     pub(super) fn time(self) -> UnixMillis {
         let (seconds, nanos) = self.0.get_timestamp().map_or((0, 0), |stamp| stamp.to_unix());
@@ -91,6 +94,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// The name of the state that keeps it.
+    pub(super) fn keeper(&self) -> String {
+        self.state.name().to_string()
+    }
+
     /// The roots that it has files in, besides those of a workspace.
     #[must_use]
     pub fn other_roots(&self, workspace: &Workspace) -> BTreeSet<PathBuf> {

@@ -23,14 +23,33 @@ use crate::workspace::roots::workspace::Workspace;
 pub(crate) fn newest(workspace: &Workspace, most: usize) -> Result<Vec<Entry>, HistoryError> {
     // What has no state has no index, and a look leaves none.
     if workspace.roots().iter().all(|root| root.state().exists())
-        && let Ok(entries) = by_indexes(workspace, most)
+        && let Ok(mut entries) = by_indexes(workspace, &mut |_| Reach { after: EntryId::START, most })
             .inspect_err(|error| tracing::debug!(%error, "the history is read without its index"))
     {
+        entries.truncate(most);
         return Ok(entries);
     }
     let mut entries = list(workspace)?;
     entries.truncate(most);
     Ok(entries)
+}
+
+/// One of the histories that have entries about roots of the workspace.
+pub(super) struct History<'s> {
+    pub(super) state: &'s StateDir,
+    /// The entry that was added last, which need not exist any more.
+    pub(super) newest: Option<EntryId>,
+    /// Whether it is that of an open root.
+    pub(super) is_open: bool,
+}
+
+/// Which entries of a history are read.
+#[derive(Clone, Copy)]
+pub(super) struct Reach {
+    /// Those later than this one,
+    pub(super) after: EntryId,
+    /// and at most so many of them, the newest.
+    pub(super) most: usize,
 }
 
 /// The entry of a name, if it is about a root of the workspace, and kept with one or with a root that it is linked to.
@@ -69,17 +88,22 @@ pub(super) fn indexes(workspace: &Workspace) -> Result<Vec<Index>, StateError> {
     Ok(indexes)
 }
 
-fn by_indexes(workspace: &Workspace, most: usize) -> Result<Vec<Entry>, HistoryError> {
+/// What was carried out last in any root of the workspace, newest first: of each history as far as `reach` answers for it.
+pub(super) fn by_indexes(
+    workspace: &Workspace,
+    reach: &mut dyn FnMut(History<'_>) -> Reach,
+) -> Result<Vec<Entry>, HistoryError> {
     let _locks = workspace.lock()?;
     let disk = workspace.disk();
     let mut entries = Vec::new();
     let mut linked = BTreeSet::new();
     for root in workspace.roots() {
         let mut index = Index::current(disk, root.state())?;
-        let found = match follow(workspace, &index, most, |_| true) {
+        let reached = reach(History { state: root.state(), newest: index.newest(), is_open: true });
+        let found = match follow(workspace, &index, reached, |_| true) {
             Err(Broken::Disagrees) => {
                 index = Index::anew(disk, root.state())?;
-                follow(workspace, &index, most, |_| true)
+                follow(workspace, &index, reached, |_| true)
             }
             found => found,
         };
@@ -89,13 +113,12 @@ fn by_indexes(workspace: &Workspace, most: usize) -> Result<Vec<Entry>, HistoryE
     let open = names(workspace.roots().iter().map(Root::state));
     for name in linked.iter().filter(|name| !open.contains(name)) {
         let Some(state) = workspace.primary().state().named(name) else { continue };
-        match kept_elsewhere(workspace, &state, &open, most) {
+        match kept_elsewhere(workspace, &state, &open, reach) {
             Ok(found) => entries.extend(found),
             Err(error) => tracing::warn!(%error, "what was done together with another root is not known"),
         }
     }
     entries.sort_by_key(|entry| Reverse(entry.id));
-    entries.truncate(most);
     Ok(entries)
 }
 
@@ -103,15 +126,18 @@ fn by_indexes(workspace: &Workspace, most: usize) -> Result<Vec<Entry>, HistoryE
 fn follow(
     workspace: &Workspace,
     index: &Index,
-    most: usize,
+    reach: Reach,
     is_meant: impl Fn(&Indexed) -> bool,
 ) -> Result<Vec<Entry>, Broken> {
     let mut entries = Vec::new();
     for indexed in index.newest_first() {
-        if entries.len() >= most {
+        if entries.len() >= reach.most {
             break;
         }
         let indexed = indexed?;
+        if indexed.id <= reach.after {
+            break;
+        }
         if !is_meant(&indexed) {
             continue;
         }
@@ -135,15 +161,18 @@ fn kept_elsewhere(
     workspace: &Workspace,
     state: &StateDir,
     open: &[String],
-    most: usize,
+    reach: &mut dyn FnMut(History<'_>) -> Reach,
 ) -> Result<Vec<Entry>, HistoryError> {
+    let mut of = |newest| reach(History { state, newest, is_open: false });
     if let Some(index) = Index::find(state)?
-        && let Ok(entries) = follow(workspace, &index, most, |entry| may_concern(entry, open))
+        && let Ok(entries) = follow(workspace, &index, of(index.newest()), |entry| may_concern(entry, open))
     {
         return Ok(entries);
     }
     let mut entries = read_in(state)?.entries;
-    entries.retain(|entry| concerns(workspace, entry));
+    let Reach { after, most } = of(entries.first().map(|entry| entry.id));
+    entries.retain(|entry| entry.id > after && concerns(workspace, entry));
+    entries.truncate(most);
     Ok(entries)
 }
 

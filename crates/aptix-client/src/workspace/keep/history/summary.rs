@@ -118,10 +118,16 @@ impl Summary {
 }
 
 impl FileSummary {
-    /// Whether it is about the file that was at a path in its root.
+    /// Its key when the batch was carried out, with the name that its root had then.
     #[must_use]
-    pub fn is_about(&self, path: &str) -> bool {
-        self.path == path
+    pub fn doc_path(&self) -> &str {
+        &self.doc_path
+    }
+
+    /// The path in its root where it was.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
     /// Drops every change but the one at this position.
