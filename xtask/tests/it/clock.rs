@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::processes::{Machine, Running, eventually, json, write};
+use crate::local_batches::{Batches, label, labelled};
+use crate::processes::{Machine, Running, eventually, json, wait_until_served, write};
 
 /// A wall clock that a test sets. Programs started with it read it at every look; their monotonic clocks run on.
 struct Clock {
@@ -97,6 +98,29 @@ fn the_last_batch_is_undone_first_whatever_the_clock_said() {
         assert_eq!(code, Some(0), "{undone}");
         assert_eq!(machine.files(), [("a.txt".to_owned(), "4\n".to_owned())], "{steps:?}");
     }
+}
+
+/// What is applied locally is reported in its order, each batch once, whatever the clock of this machine said.
+#[test]
+fn local_batches_are_reported_in_their_order_whatever_the_clock_said() {
+    let machine = Machine::new();
+    let clock = Clock::of(&machine);
+    let server = machine.server();
+    let _agent = machine.agent_in(&server, "auto", |command| clock.show(command));
+    wait_until_served(&server);
+    machine.put("a.txt", "");
+    let (mut content, mut expected) = (String::new(), Vec::new());
+    for (number, step) in STEPS.concat().iter().enumerate() {
+        clock.set(step);
+        let name = number.to_string();
+        write(&machine.path("a.json"), &labelled("project/a.txt", &content, &name));
+        let (done, code) = clock.run(&machine, &["apply", "a.json"]);
+        assert_eq!(code, Some(0), "{done}");
+        content = format!("{name}\n{content}");
+        expected.push(name);
+    }
+    let local = Batches::of(&server).local(expected.len());
+    assert_eq!(local.iter().map(label).collect::<Vec<_>>(), expected);
 }
 
 /// A clock that is set forward by ten years and back costs no history, and nothing that was cut.

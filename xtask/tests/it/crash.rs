@@ -38,7 +38,7 @@ fn address() -> String {
 }
 
 /// Waits until a log has a few more lines, at random, or a short life is over.
-fn live_a_little(machine: &Machine, log: &str) {
+pub(crate) fn live_a_little(machine: &Machine, log: &str) {
     let lines = || machine.logged(log).lines().count();
     let (enough, deadline) = (lines() + usize::try_from(below(12)).unwrap(), Instant::now() + LIFE);
     while lines() < enough && Instant::now() < deadline {

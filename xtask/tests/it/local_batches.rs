@@ -9,6 +9,7 @@ use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use serde_json::{Value, json};
 use tonic::transport::{Channel, Endpoint};
 
+use crate::crash::live_a_little;
 use crate::documents::create;
 use crate::processes::{Machine, Running, Server, eventually, served, wait_until_served, write};
 
@@ -333,4 +334,35 @@ fn an_undo_while_a_batch_for_the_same_file_waits_refuses_that_batch() {
     assert_eq!((machine.files(), batches.one(&id).reverted_by), (Vec::new(), undone));
     assert_eq!(agent.terminate(), Some(0));
     assert_eq!(held(&machine, &server, "a.txt"), Value::Null);
+}
+
+/// An agent that is killed at any moment around its reports: each batch is stored once, in order.
+#[test]
+fn an_agent_killed_at_any_moment_reports_each_local_batch_once() {
+    const KILLS: usize = 20;
+    let (machine, server, mut agent) = served("auto");
+    machine.put("a.txt", "");
+    submitted(&machine, &server, "b.txt");
+    assert_eq!(agent.terminate(), Some(0));
+    let (mut content, mut expected) = (String::new(), Vec::new());
+    let served = || machine.logged("agent.log").matches("serving http").count();
+    for kill in 0..KILLS {
+        let label = kill.to_string();
+        apply(&machine, &labelled("project/a.txt", &content, &label));
+        content = format!("{label}\n{content}");
+        expected.push(label);
+        let before = served();
+        let _killed_at_the_end = machine.agent(&server);
+        eventually("the agent serves", || served() > before);
+        live_a_little(&machine, "agent.log");
+    }
+    let mut agent = machine.agent(&server);
+    assert_eq!(labels(&Batches::of(&server).local(KILLS)), expected);
+    assert_eq!(agent.terminate(), Some(0));
+    let mut agent = machine.agent(&server);
+    wait_until_served(&server);
+    submitted(&machine, &server, "c.txt");
+    assert_eq!(agent.terminate(), Some(0));
+    assert_eq!(labels(&Batches::of(&server).local(KILLS)), expected);
+    assert_eq!(held(&machine, &server, "a.txt"), content);
 }

@@ -3,6 +3,7 @@
 mod damaged;
 mod egress;
 mod hostile;
+mod killed;
 mod questions;
 mod quota;
 mod room;

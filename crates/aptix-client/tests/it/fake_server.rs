@@ -43,8 +43,21 @@ pub(crate) struct Script {
     pub(crate) answers: Vec<v1::Answer>,
     /// Batches of the workstation itself.
     pub(crate) locals: Vec<v1::ReportLocalBatchRequest>,
+    /// What becomes of the next ones, instead of being stored and answered.
+    pub(crate) lose_local: Option<Lost>,
+    /// Whether one was lost.
+    pub(crate) is_local_lost: bool,
     /// Contents by digest.
     pub(crate) blobs: HashMap<String, Vec<u8>>,
+}
+
+/// How a report of a batch of the workstation itself is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lost {
+    /// The report never arrives.
+    Report,
+    /// It is stored, and the answer never arrives.
+    Answer,
 }
 
 /// The fake; clones share what it does.
@@ -243,8 +256,19 @@ impl v1::agent_service_server::AgentService for FakeServer {
         &self,
         request: Request<v1::ReportLocalBatchRequest>,
     ) -> Result<Response<v1::ReportLocalBatchResponse>, Status> {
-        self.script.lock().unwrap().locals.push(request.into_inner());
-        Ok(Response::new(v1::ReportLocalBatchResponse::default()))
+        let lost = {
+            let mut script = self.script.lock().unwrap();
+            let lost = script.lose_local;
+            if lost != Some(Lost::Report) {
+                script.locals.push(request.into_inner());
+            }
+            script.is_local_lost |= lost.is_some();
+            lost
+        };
+        match lost {
+            Some(_) => std::future::pending().await,
+            None => Ok(Response::new(v1::ReportLocalBatchResponse::default())),
+        }
     }
 
     async fn report_batch(

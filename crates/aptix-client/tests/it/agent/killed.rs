@@ -1,0 +1,72 @@
+//! An agent that is killed, as by `kill -9`, while it reports what was done on the workstation itself.
+
+use std::path::Path;
+use std::process::{Child, Command};
+
+use aptix_engine::digest::sha256;
+use aptix_model::wire::v1;
+use tokio::task::JoinSet;
+
+use super::scene::eventually;
+use crate::fake_server::{FakeServer, Lost};
+
+fn aptix(place: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aptix"));
+    command.args(arguments).args(["--root", "ws"]).current_dir(place).env("HOME", place);
+    command.env("XDG_STATE_HOME", place.join("state")).env("XDG_CONFIG_HOME", place.join("config"));
+    command
+}
+
+/// An agent, once the server has heard of it.
+async fn start(place: &Path, server: &FakeServer) -> Child {
+    let hellos = || server.script.lock().unwrap().hellos.len();
+    let before = hellos();
+    let arguments = ["agent", "--server", &server.url, "--workspace", "w", "--approve", "auto"];
+    let agent = aptix(place, &arguments).spawn().unwrap();
+    eventually("the agent has connected", || hellos() > before).await;
+    agent
+}
+
+fn kill(mut agent: Child) {
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+}
+
+fn apply(place: &Path, content: &str) {
+    let document = format!(r#"{{"path":"a.txt","content":"{content}","overwrite":true}}"#);
+    std::fs::write(place.join("local.json"), document).unwrap();
+    let applied = aptix(place, &["apply", "local.json"]).output().unwrap();
+    assert!(applied.status.success(), "{applied:?}");
+}
+
+/// The batches that were reported, without the lease under which they were.
+fn reported(server: &FakeServer) -> Vec<v1::ReportLocalBatchRequest> {
+    let locals = server.script.lock().unwrap().locals.clone();
+    let locals = locals.into_iter();
+    locals.map(|local| v1::ReportLocalBatchRequest { lease_epoch: 0, lease_secret: "".into(), ..local }).collect()
+}
+
+/// Between the upload of the content and the report, and between the report and the note of it: the next agent sends the same
+/// again, under the same id.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_local_batch_is_reported_again_as_it_was() {
+    for lost in [Lost::Report, Lost::Answer] {
+        let mut tasks = JoinSet::new();
+        let server = FakeServer::start(&mut tasks);
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("ws")).unwrap();
+        let agent = start(place.path(), &server).await;
+        server.script.lock().unwrap().lose_local = Some(lost);
+        apply(place.path(), "first");
+        eventually("the report is on its way", || server.script.lock().unwrap().is_local_lost).await;
+        assert!(server.script.lock().unwrap().blobs.contains_key(&sha256(b"first").to_string()));
+        kill(agent);
+        server.script.lock().unwrap().lose_local = None;
+        let agent = start(place.path(), &server).await;
+        let stored = if lost == Lost::Answer { 2 } else { 1 };
+        eventually("the batch is reported", || reported(&server).len() == stored).await;
+        let first = reported(&server).remove(0);
+        assert!(reported(&server).iter().all(|again| *again == first), "{lost:?}: {:?}", reported(&server));
+        kill(agent);
+    }
+}
