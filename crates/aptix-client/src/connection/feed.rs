@@ -26,6 +26,8 @@ use super::question::{Answers, Question};
 /// An interval between heartbeats is held to these bounds, whatever the server says.
 const HEARTBEAT: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
 
+/// Characters of a server's version that are logged.
+const VERSION_CHARS: usize = 64;
 /// Messages to the server that wait to be sent.
 const AHEAD: usize = 4;
 
@@ -39,6 +41,8 @@ pub struct Lease {
     /// Proves who holds the lease. It is kept in memory alone: an agent that is started again waits until the server has
     /// noticed that the connection before is dead, and no file has to be guarded.
     pub secret: LeaseSecret,
+    /// The version of the server as it states it, for the log.
+    pub server_version: String,
 }
 
 /// What proves who holds a lease; empty if the server sent none. It is never logged.
@@ -170,7 +174,8 @@ impl Connection {
         };
         let heartbeat = lease.heartbeat_interval.and_then(|interval| Duration::try_from(interval).ok());
         let heartbeat = heartbeat.unwrap_or(*HEARTBEAT.end()).clamp(*HEARTBEAT.start(), *HEARTBEAT.end());
-        let lease = Lease { epoch: lease.epoch, heartbeat, secret: LeaseSecret(lease.secret) };
+        let server_version = lease.server_version.chars().take(VERSION_CHARS).collect();
+        let lease = Lease { epoch: lease.epoch, heartbeat, secret: LeaseSecret(lease.secret), server_version };
         Ok(Feed { connection: self.clone(), lease, last: after.revision(), stream, answers: Answers(sender) })
     }
 

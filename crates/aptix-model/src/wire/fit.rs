@@ -21,6 +21,9 @@ pub const SENT_BYTES: usize = MESSAGE_BYTES - 64;
 /// Bytes of a batch that one message of a stream carries: streams are many, and their readers may be slow.
 const STREAMED_BYTES: usize = 64 << 10;
 
+/// Bytes of a name beside the batch of an event.
+const ACTOR_BYTES: usize = 1 << 10;
+
 /// A part that a report can do without.
 #[derive(Clone, Copy)]
 enum Part {
@@ -39,6 +42,8 @@ enum Step {
     Content,
     Texts,
     Edit,
+    /// Whose turn it came from, and its author's name.
+    Origin,
 }
 
 /// A part that the answer to a submit can do without.
@@ -54,13 +59,14 @@ const SENT: [Part; 3] = [Part::Diff, Part::Warnings, Part::Changes];
 const STORED: [Part; 1] = [Part::Diff];
 const ANSWERED: [Step; 5] =
     [Step::Report(Part::Diff), Step::Content, Step::Report(Part::Details), Step::Texts, Step::Report(Part::Failures)];
-const STREAMED: [Step; 6] = [
+const STREAMED: [Step; 7] = [
     Step::Content,
     Step::Report(Part::Diff),
     Step::Report(Part::Details),
     Step::Report(Part::Failures),
     Step::Texts,
     Step::Edit,
+    Step::Origin,
 ];
 
 /// Cuts the report in a request to the server.
@@ -92,6 +98,13 @@ pub fn answer(mut batch: v1::Batch) -> v1::Batch {
 pub fn event(mut batch: v1::Batch) -> v1::Batch {
     batch.content_omitted |= fit(&mut batch, STREAMED_BYTES, &STREAMED, |batch, step| step.leave_out(batch));
     batch
+}
+
+/// Who did it, with as much of the name as an event carries.
+#[must_use]
+pub fn actor(mut actor: v1::Actor) -> v1::Actor {
+    actor.name.truncate(actor.name.floor_char_boundary(ACTOR_BYTES));
+    actor
 }
 
 /// As [`event`], of a batch whose content came with an earlier message.
@@ -180,6 +193,10 @@ impl Step {
         match (self, &mut batch.edit) {
             (Self::Report(part), _) => batch.report.iter_mut().for_each(|report| part.leave_out(report)),
             (Self::Edit, edit) => *edit = None,
+            (Self::Origin, _) => {
+                batch.origin = None;
+                batch.author.iter_mut().for_each(|author| author.name.clear());
+            }
             (Self::Content, Some(edit)) => {
                 // Without its action nothing would tell a quote from an edit of its file.
                 edit.files.retain(|file| !matches!(file.action, Some(v1::file_patch::Action::Quote(_))));

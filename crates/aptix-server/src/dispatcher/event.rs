@@ -69,7 +69,8 @@ fn derived(revision: Revision, batch: &BatchRecord) -> Option<EventFacts> {
         return Some(EventFacts { kind, state, at: batch.created, actor });
     }
     let (kind, actor) = match batch.state {
-        BatchState::Applied | BatchState::Failed | BatchState::Rejected => (EventKind::Reported, ActorKind::Agent),
+        BatchState::Applied | BatchState::Failed => (EventKind::Reported, ActorKind::Agent),
+        BatchState::Rejected => (EventKind::Reported, ActorKind::Person),
         BatchState::Cancelled => (EventKind::Cancelled, ActorKind::Author),
         _ => return None,
     };
@@ -113,9 +114,13 @@ mod tests {
         };
         let submitted = Some((EventKind::Submitted, BatchState::Approved, 1, ActorKind::Author));
         assert_eq!(found(7, BatchState::Approved), submitted);
-        for state in [BatchState::Applied, BatchState::Failed, BatchState::Rejected] {
+        for (state, kind) in [
+            (BatchState::Applied, ActorKind::Agent),
+            (BatchState::Failed, ActorKind::Agent),
+            (BatchState::Rejected, ActorKind::Person),
+        ] {
             assert_eq!(found(3, state), submitted);
-            assert_eq!(found(7, state), Some((EventKind::Reported, state, 2, ActorKind::Agent)));
+            assert_eq!(found(7, state), Some((EventKind::Reported, state, 2, kind)));
         }
         let cancelled = (EventKind::Cancelled, BatchState::Cancelled, 2, ActorKind::Author);
         assert_eq!(found(7, BatchState::Cancelled), Some(cancelled));

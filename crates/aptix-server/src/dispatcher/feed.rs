@@ -68,7 +68,7 @@ impl Dispatcher {
         let slot = self.stream_slot()?;
         let after = self.begin(&workspace, from).await?;
         let version = presence.version.clone();
-        let questions = Questions::new(presence);
+        let questions = Questions::new(agent.clone(), presence);
         let (this, wanted, asked) = (Arc::clone(self), workspace.clone(), Arc::clone(&questions));
         let (claim, epoch, secret) = self.to_the_end(async move { this.lease(&wanted, held, asked).await }).await?;
         tracing::info!(WorkspaceId = %workspace, AgentId = %agent, epoch, after = after.0, version, "lease granted");

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aptix_model::failure::Failure;
+use aptix_model::id::AgentId;
 use aptix_model::presence::{Presence, QuestionKind};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::UnixMillis;
@@ -37,6 +38,8 @@ const CANCELLED: usize = 1024;
 /// How a workspace is served now.
 #[derive(Clone, Debug)]
 pub struct Serving {
+    /// Which agent.
+    pub agent: AgentId,
     /// When the present agent connected.
     pub since: UnixMillis,
     /// What it stated of itself.
@@ -87,9 +90,9 @@ struct Open {
 }
 
 impl Questions {
-    pub(super) fn new(presence: Presence) -> Arc<Self> {
+    pub(super) fn new(agent: AgentId, presence: Presence) -> Arc<Self> {
         Arc::new(Self {
-            serving: Serving { since: mint::now(), presence: Arc::new(presence) },
+            serving: Serving { agent, since: mint::now(), presence: Arc::new(presence) },
             places: Turns::new(OPEN),
             open: Mutex::default(),
             bell: Notify::new(),

@@ -12,7 +12,7 @@ use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
 use aptix_model::record::BatchRecord;
-use aptix_model::report::{FileStatus, Report};
+use aptix_model::report::{FileStatus, Outcome, Report};
 use aptix_model::state::Step;
 
 use super::Dispatcher;
@@ -62,7 +62,7 @@ impl Dispatcher {
                 workspace: workspace.clone(),
                 batch: id,
                 kind: EventKind::Reported,
-                actor: Actor::unnamed(ActorKind::Agent),
+                actor: self.reporter(workspace, report.outcome),
                 from: batch.state,
                 to,
                 at: mint::now(),
@@ -82,6 +82,17 @@ impl Dispatcher {
                 Transitioned::Unknown => {
                     return Err(Refusal::denied(not_found(workspace, &format!("batch {id}"))));
                 }
+            }
+        }
+    }
+
+    /// Who did what a report is about. A batch is rejected by a person, whose name the agent does not know.
+    fn reporter(&self, workspace: &WorkspaceId, outcome: Outcome) -> Actor {
+        match outcome {
+            Outcome::Rejected => Actor::unnamed(ActorKind::Person),
+            Outcome::Applied | Outcome::Failed => {
+                let agent = self.serving(workspace).map(|serving| serving.agent.to_string());
+                Actor { kind: ActorKind::Agent, name: agent }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! An event of a workspace as a message, for the agent and for other readers.
 
 use aptix_model::record::BatchRecord;
-use aptix_model::wire::v1;
+use aptix_model::wire::{fit, v1};
 
 use super::batch::damage;
 use crate::dispatcher::event::{Damage, WorkspaceEvent};
@@ -15,7 +15,7 @@ pub(super) fn message(event: WorkspaceEvent, encode: impl FnOnce(BatchRecord) ->
         message.kind = v1::EventKind::from(facts.kind).into();
         message.state = v1::BatchState::from(facts.state).into();
         message.time = Some(facts.at.into());
-        message.actor = Some(facts.actor.into());
+        message.actor = Some(fit::actor(facts.actor.into()));
     }
     match batch {
         Ok(batch) => message.batch = Some(encode(*batch)),

@@ -20,7 +20,7 @@ use super::inflow::RefusedMessage;
 use super::status::status;
 use crate::dispatcher::feed::{Delivery, Hello};
 use crate::dispatcher::lease::secret_digest;
-use crate::dispatcher::questions::{Answered, Asked, OPEN};
+use crate::dispatcher::questions::{Answered, Asked};
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::stream::Start;
 
@@ -95,8 +95,6 @@ pub(super) fn message(delivery: Delivery, heartbeat: Duration) -> v1::ServeRespo
             heartbeat_interval: prost_types::Duration::try_from(heartbeat).ok(),
             secret: secret.bytes().to_vec().into(),
             server_version: env!("CARGO_PKG_VERSION").to_owned(),
-            features: Vec::new(),
-            max_questions: u32::try_from(OPEN).unwrap_or(u32::MAX),
         }),
         Delivery::Event(event) => Message::Event(event::message(event, |batch| fit::event(event_message(batch)))),
         Delivery::Heartbeat(revision) => Message::Heartbeat(v1::Heartbeat { revision: revision.0 }),

@@ -90,7 +90,7 @@ impl v1::workspace_service_server::WorkspaceService for WorkspaceService {
 
 fn message(workspace: WorkspaceOutline) -> v1::Workspace {
     let WorkspaceOutline { id, cursor, open_batches, serving, last_served, roots } = workspace;
-    let serving = serving.map(|Serving { since, presence }| v1::Serving {
+    let serving = serving.map(|Serving { since, presence, .. }| v1::Serving {
         since_time: Some(since.into()),
         version: presence.version.clone(),
         approval_mode: v1::ApprovalMode::from(presence.mode).into(),

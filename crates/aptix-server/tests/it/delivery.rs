@@ -15,12 +15,13 @@ use aptix_server::dispatcher::submit::Submission;
 use aptix_server::dispatcher::{Dispatcher, Settings};
 use aptix_server::options::Options;
 use aptix_server::store::embedded::EmbeddedStore;
+use prost::Message as _;
 use tokio_stream::StreamExt;
 use tonic::Code;
 
 use crate::server::{
-    SOON, Server, applied, assert_refused, create_text, edit_of, line_patch, next, next_event, refusal, serve_here,
-    sha256, submit, two_changes,
+    SOON, Server, applied, assert_refused, create_text, edit_of, failed, line_patch, next, next_event, refusal,
+    serve_here, sha256, submit, two_changes,
 };
 
 /// TUL-002-8.6.4, TUL-002-8.6.7, TUL-002-8.6.8: the stored batch is handed to the agent; the new file is uploaded, and
@@ -35,9 +36,9 @@ async fn a_batch_goes_to_its_agent_and_its_files_become_cloud_files() {
     let batch = author.submit(submit("w", "r1", files)).await.unwrap();
     let event = next_event(&mut feed).await.unwrap();
     assert_eq!((event.revision, event.batch.as_ref()), (1, Some(&batch)));
-    let who = |kind: v1::ActorKind| Some(v1::Actor { kind: kind.into(), name: String::new() });
+    let who = |kind: v1::ActorKind, name: &str| Some(v1::Actor { kind: kind.into(), name: name.to_owned() });
     assert_eq!((event.kind(), event.state()), (v1::EventKind::Submitted, v1::BatchState::Approved));
-    assert_eq!((event.time, event.actor), (batch.create_time, who(v1::ActorKind::Author)));
+    assert_eq!((event.time, event.actor), (batch.create_time, who(v1::ActorKind::Author, "")));
 
     let mut report = applied(&[("app", "src/A.txt", b"first\nnew\n"), ("app", "New.txt", b"text\n")]);
     report.files[0].changes = two_changes();
@@ -52,7 +53,7 @@ async fn a_batch_goes_to_its_agent_and_its_files_become_cloud_files() {
 
     let event = next_event(&mut feed).await.unwrap();
     assert_eq!((event.kind(), event.state()), (v1::EventKind::Reported, v1::BatchState::Applied));
-    assert_eq!((event.time, event.actor.clone()), (ended.update_time, who(v1::ActorKind::Agent)));
+    assert_eq!((event.time, event.actor.clone()), (ended.update_time, who(v1::ActorKind::Agent, "agent")));
     assert_eq!((event.revision, event.batch.unwrap().state()), (2, v1::BatchState::Applied));
     let whole = author.get("w", &batch.batch_id).await.unwrap();
     assert_eq!((whole.report, whole.edit), (Some(report), batch.edit));
@@ -273,4 +274,42 @@ async fn streams_are_notified_when_the_server_stops() {
     assert_refused(next(&mut feed).await, Code::Unavailable, "UNAVAILABLE", "SHUTTING_DOWN");
     assert_refused(next(&mut states).await, Code::Unavailable, "UNAVAILABLE", "SHUTTING_DOWN");
     server.stop().await.unwrap();
+}
+
+/// What a person rejected is recorded as theirs; what else an agent reports, as the agent's.
+#[tokio::test]
+async fn a_rejection_is_recorded_as_the_persons() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, mut feed) = client.lease("w", "laptop", 0).await.unwrap();
+    let rejected = v1::Report { outcome: v1::Outcome::Rejected.into(), ..failed("REJECTED") };
+    for (request, report, kind, name) in
+        [("r1", rejected, v1::ActorKind::Person, ""), ("r2", failed("TEXT_NOT_FOUND"), v1::ActorKind::Agent, "laptop")]
+    {
+        let batch = client.submit(submit("w", request, vec![line_patch("app/a.txt")])).await.unwrap();
+        client.report("w", &batch.batch_id, epoch, report).await.unwrap();
+        assert_eq!(next_event(&mut feed).await.unwrap().kind(), v1::EventKind::Submitted);
+        let actor = next_event(&mut feed).await.unwrap().actor.unwrap();
+        assert_eq!((actor.kind(), actor.name.as_str()), (kind, name), "{request}");
+    }
+}
+
+/// However long the texts of an origin are, an event has at most 64 KiB; what it leaves out is marked, and kept.
+#[tokio::test]
+async fn an_event_is_small_whatever_its_origin_holds() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (_epoch, mut feed) = client.lease("w", "agent", 0).await.unwrap();
+    let [session_id, conversation_id, turn_id] = ["s", "c", "t"].map(|text| text.repeat(64 << 10));
+    let origin = v1::Origin { session_id, conversation_id, turn_id };
+    let request = v1::SubmitBatchRequest {
+        origin: Some(origin.clone()),
+        ..submit("w", "r", vec![create_text("a.txt", "text\n")])
+    };
+    let batch = client.submit(request).await.unwrap();
+    let event = next_event(&mut feed).await.unwrap();
+    assert!(event.encoded_len() <= 64 << 10, "{} bytes", event.encoded_len());
+    let told = event.batch.unwrap();
+    assert_eq!((told.content_omitted, told.origin, &told.batch_id), (true, None, &batch.batch_id));
+    assert_eq!(client.get("w", &batch.batch_id).await.unwrap().origin, Some(origin));
 }

@@ -3084,15 +3084,9 @@ pub struct Lease {
     /// lease over. Never logged, and sent to no other caller.
     #[prost(bytes = "bytes", tag = "3")]
     pub secret: ::prost::bytes::Bytes,
-    /// The version of the server, such as 0.3.0.
+    /// The version of the server, such as 0.3.0; for logs.
     #[prost(string, tag = "4")]
     pub server_version: ::prost::alloc::string::String,
-    /// What the server can do beyond the first version of this protocol. Empty in this version.
-    #[prost(string, repeated, tag = "5")]
-    pub features: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// How many questions the server asks at most before the first of them is answered.
-    #[prost(uint32, tag = "6")]
-    pub max_questions: u32,
 }
 /// Something happened to a batch.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3102,7 +3096,7 @@ pub struct BatchEvent {
     pub revision: u64,
     /// The batch as it is now, which may be later than this event; `state` is that of the event. An agent is sent a batch that has
     /// ended without its content and its report, other readers are sent what their view has. Of more than 64 KiB what is too large
-    /// is left out: then content_omitted is set, and GetBatch has it.
+    /// is left out, at last the origin and the author's name: then content_omitted is set, and GetBatch has it.
     #[prost(message, optional, tag = "2")]
     pub batch: ::core::option::Option<Batch>,
     /// The position of the stream after this event. Absent if the server cannot read the event's own record.
@@ -3120,7 +3114,8 @@ pub struct BatchEvent {
     /// When the server stored it.
     #[prost(message, optional, tag = "7")]
     pub time: ::core::option::Option<::prost_types::Timestamp>,
-    /// Who did it.
+    /// Who did it. A batch is rejected by a PERSON, and otherwise reported by the AGENT, whose name is its agent_id. Of a name at
+    /// most the first 1 KiB.
     #[prost(message, optional, tag = "8")]
     pub actor: ::core::option::Option<Actor>,
 }
