@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 
 use crate::repo::{capture, cargo, root, target};
 use crate::steps::{run, step};
-use crate::{codegen, python, test, tidy};
+use crate::{breaking, codegen, python, test, tidy};
 
 /// Runs every check and every test, and stops at the first that fails.
 ///
@@ -16,6 +16,7 @@ pub(crate) fn ci() -> Result<()> {
     step("generated files (cargo xtask codegen --check)", codegen::check)?;
     step("house rules (cargo xtask tidy)", tidy::check)?;
     step("protocol lint (buf lint proto)", || run(python::buf()?.args(["lint", "proto"]).current_dir(root())))?;
+    step("breaks of the protocol (cargo xtask freeze --check)", breaking::check)?;
     // Alone, because cargo joins the features that a workspace's crates ask for: only so is `no_std` a compile error.
     step("the engine alone", || run(cargo().args(["check", "--locked", "--package", "aptix-engine"])))?;
     step("the model alone", || {

@@ -4,6 +4,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
+mod breaking;
 mod ci;
 mod codegen;
 mod demo;
@@ -33,6 +34,12 @@ enum Command {
     /// Regenerate what is committed but made by a program: the protocol's code, the tables in docs/.
     Codegen {
         /// Change nothing; fail if a committed file is not what would be generated.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Make the protocol as it is now the one that later changes must not break.
+    Freeze {
+        /// Change nothing; fail if the protocol breaks clients and no line in `proto/BREAKING.md` says why.
         #[arg(long)]
         check: bool,
     },
@@ -85,6 +92,8 @@ fn run() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Codegen { check: true } => codegen::check(),
         Command::Codegen { check: false } => codegen::write(),
+        Command::Freeze { check: true } => breaking::check(),
+        Command::Freeze { check: false } => breaking::freeze(),
         Command::Tidy(args) => tidy::tidy(&args),
         Command::Demo => demo::demo(),
         Command::Bench { subject } => harness::bench(subject),

@@ -70,7 +70,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         repository: repo register
         steps
         python
-        node
+        breaking | node
         codegen | demo | harness | tidy
         test
         ci
