@@ -88,7 +88,7 @@ pub(crate) fn lay_out(place: &Path, tree: &Tree) -> Result<()> {
 /// batches that have ended, and what it takes to undo them.
 pub(crate) fn check_state(state: &Path) -> Result<()> {
     let left = read(state)?.into_iter().filter(|(name, entry)| {
-        let is_history = name.contains("/history/") && !name.ends_with(".draft");
+        let is_history = name.contains("/refused/") || (name.contains("/history/") && !name.ends_with(".draft"));
         let is_displaced = name.contains("/displaced/") && !name.ends_with(".part");
         let own = ["lock", "/outbox/log", "/index/history-1"];
         let is_own = own.iter().any(|end| name.ends_with(end)) || name.contains("/unfinished/");

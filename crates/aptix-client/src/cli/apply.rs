@@ -11,7 +11,8 @@ use aptix_model::id::BatchId;
 use aptix_model::report::Report;
 
 use crate::apply::traced::Traced;
-use crate::apply::{ApplyOptions, Refusal, apply, refuse_document};
+use crate::apply::{ApplyOptions, Mode, Refusal, apply, refuse_document};
+use crate::present::refused;
 use crate::workspace::roots::root::RootSpec;
 
 use super::document::DocumentArgs;
@@ -71,5 +72,10 @@ fn attempt(
     let origin = &traced.trace.origin;
     let options = ApplyOptions { origin, ..ApplyOptions::new(&policy, writing.mode) };
     let applied = apply(&workspace, batch, options, &mut |proposal| writing.decide(proposal, &policy));
-    Ok(applied.map_err(|refusal| Refusal { failures: in_terms_of(document.dialect, batch, refusal.failures) })?)
+    let applied =
+        applied.map_err(|refusal| Refusal { failures: in_terms_of(document.dialect, batch, refusal.failures) });
+    if let (Err(refusal), Mode::CommitNamed { batch: id }) = (&applied, writing.mode) {
+        refused::keep(&workspace, &policy, id, batch, &refusal.failures);
+    }
+    Ok(applied?)
 }

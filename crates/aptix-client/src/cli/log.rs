@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::present::log::{Log, Query, log};
+use crate::present::log::{Log, Query, Shown, log};
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
@@ -22,6 +22,9 @@ pub(super) struct Args {
     /// Show what each batch changed
     #[arg(short = 'p', long = "patch")]
     has_diffs: bool,
+    /// List batches that were applied, that were refused (`failed`), or both (`all`)
+    #[arg(long, value_enum, default_value_t = Shown::Applied)]
+    state: Shown,
     #[command(flatten)]
     form: Form,
     /// List only batches that touched this file or folder, also under a name it had before a batch renamed it
@@ -39,6 +42,6 @@ pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
 
 fn listed(args: &Args, state_home: &Path) -> Result<Log, Refused> {
     let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
-    let query = Query { most: args.most, path: args.path.as_deref(), has_diffs: args.has_diffs };
+    let query = Query { most: args.most, path: args.path.as_deref(), has_diffs: args.has_diffs, state: args.state };
     Ok(log(&workspace, query)?)
 }

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use aptix_model::batch::Batch;
 use aptix_model::id::{BatchId, WorkspaceId};
+use aptix_model::id_block;
 use aptix_model::reason::Reason;
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, FileIds};
 use aptix_model::report::{Outcome, Report};
 use aptix_model::state::BatchState;
 
@@ -17,7 +18,9 @@ use crate::present::past::{Past, ids_of, past};
 use crate::present::view::{BatchView, Stored, Subject, Undoes};
 use crate::undo::failure::history_failure;
 use crate::workspace::fs::disk::SystemDisk;
-use crate::workspace::keep::history::entries;
+use crate::workspace::keep::history::entries::{self, Entry};
+use crate::workspace::keep::refused;
+use crate::workspace::keep::refused::batch::RefusedBatch;
 use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
@@ -57,70 +60,134 @@ impl Args {
     }
 }
 
-/// Shows what the history of the workspace here keeps.
+/// Shows what is kept of a batch of the workspace here.
 pub(super) fn run_here(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
     Ok(match find_here(args, &homes.state_home()?) {
-        Ok(here) => show_past(args, &here),
+        Ok(here) => show_here(args, &here),
         Err(refused) => output::show_refused(args.form, &refused),
     })
 }
 
-/// What the history here keeps under an id.
+/// What is kept here under an id.
 struct Here {
-    past: Past,
-    /// The batch that it takes back.
-    undoes: Option<Undoes<'static>>,
+    kept: Kept,
     /// The name of the root, if it is the only one.
     root: Option<String>,
+}
+
+/// A batch, or a part of it.
+enum Kept {
+    /// That was applied, and the batch that it takes back.
+    Applied(Past, Option<Undoes<'static>>),
+    /// That was refused, the ids of its files, and the positions at which the part begins.
+    Refused(RefusedBatch, Vec<FileIds>, (usize, usize)),
+}
+
+/// A batch whose id, or that of a part of it, begins as asked.
+#[derive(Clone, Copy)]
+enum Candidate<'a> {
+    Applied(&'a Entry),
+    Refused(&'a RefusedBatch),
 }
 
 fn find_here(args: &Args, state_home: &Path) -> Result<Here, Refused> {
     let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
     let entries = entries::list(&workspace).map_err(|error| history_failure(&error))?;
-    let found = entries.iter().flat_map(|entry| {
+    let refused = refused::list(&workspace, |id| args.id.may_be_of(id)).map_err(|error| error.failure())?;
+    let of_refused = refused.iter().flat_map(|batch| {
+        let found = args.id.find_in(batch.id, &ids_of_refused(batch));
+        found.into_iter().map(move |(id, named)| (id, (Candidate::Refused(batch), named)))
+    });
+    let of_applied = entries.iter().flat_map(|entry| {
         let (batch, ids) = ids_of(entry);
         let own = entry.id.to_string();
+        let applied = Candidate::Applied(entry);
         match args.id.find_in(batch, &ids) {
             // The entry has a later id than its batch: its beginning may be that of another batch.
-            none if none.is_empty() && args.id.is(&own) => vec![(own, (entry, Named::Batch))],
-            found => found.into_iter().map(|(id, named)| (id, (entry, named))).collect(),
+            none if none.is_empty() && args.id.is(&own) => vec![(own, (applied, Named::Batch))],
+            found => found.into_iter().map(|(id, named)| (id, (applied, named))).collect(),
         }
     });
-    let hint = "`aptix log` lists the batches that were applied here, and no others are kept; --server and --workspace name a \
-                server to ask";
-    let (entry, named) = args.id.only(found.collect(), hint)?;
-    let undone = |id: &str| match entries.iter().find(|entry| entry.id.to_string() == id) {
-        Some(entry) => Undoes { id: entry.name().into(), label: entry.label().map(Into::into) },
-        None => Undoes { id: id.to_owned().into(), label: None },
-    };
-    let undoes = entry.undoes.as_deref().map(undone);
-    let past = past(&workspace, entry);
-    let past = match named {
-        Named::Batch => past,
-        Named::File(file) => past.part(file, None),
-        Named::Change(file, change) => past.part(file, Some(change)),
+    let hint =
+        "`aptix log --state all` lists the batches that are kept here; --server and --workspace name a server to ask";
+    let (found, named) = args.id.only(of_applied.chain(of_refused).collect(), hint)?;
+    let kept = match found {
+        Candidate::Applied(entry) => applied(&workspace, &entries, entry, named),
+        Candidate::Refused(batch) => refused_part(batch.clone(), named),
     };
     let root = match workspace.roots() {
         [root] => Some(root.name().to_owned()),
         _ => None,
     };
-    Ok(Here { past, undoes, root })
+    Ok(Here { kept, root })
 }
 
-fn show_past(args: &Args, Here { past, undoes, root }: &Here) -> Exit {
+fn applied(workspace: &Workspace, entries: &[Entry], entry: &Entry, named: Named) -> Kept {
+    let undone = |id: &str| match entries.iter().find(|entry| entry.id.to_string() == id) {
+        Some(entry) => Undoes { id: entry.name().into(), label: entry.label().map(Into::into) },
+        None => Undoes { id: id.to_owned().into(), label: None },
+    };
+    let past = past(workspace, entry);
+    let past = match named {
+        Named::Batch => past,
+        Named::File(file) => past.part(file, None),
+        Named::Change(file, change) => past.part(file, Some(change)),
+    };
+    Kept::Applied(past, entry.undoes.as_deref().map(undone))
+}
+
+fn ids_of_refused(batch: &RefusedBatch) -> Vec<FileIds> {
+    id_block::counted(batch.id, batch.files.iter().map(|file| file.changes.len()))
+}
+
+fn refused_part(batch: RefusedBatch, named: Named) -> Kept {
+    let ids = ids_of_refused(&batch);
+    let (file, change) = match named {
+        Named::Batch => return Kept::Refused(batch, ids, (0, 0)),
+        Named::File(file) => (file, None),
+        Named::Change(file, change) => (file, Some(change)),
+    };
+    let mut ids: Vec<_> = ids.into_iter().skip(file).take(1).collect();
+    if let (Some(change), Some(ids)) = (change, ids.first_mut()) {
+        ids.changes = ids.changes.get(change).copied().into_iter().collect();
+    }
+    Kept::Refused(batch.part(file, change), ids, (file, change.unwrap_or_default()))
+}
+
+fn show_here(args: &Args, Here { kept, root }: &Here) -> Exit {
+    let nobody = Batch::default();
     let view = BatchView {
-        subject: Subject::Kept(&past.summary),
-        dry_run: false,
         paths: PathStyle::among(args.roots.len()),
         root: root.as_deref(),
-        stored: Some(Stored { id: past.id, state: BatchState::Applied, ids: Cow::Borrowed(&past.ids) }),
-        undoes: undoes.clone(),
-        outcome: Ok(Some(&past.report)),
-        warnings: &[],
         is_record: true,
-        begins: past.begins,
+        ..BatchView::new(&nobody, Ok(None))
     };
-    output::show(args.form, &view)
+    match kept {
+        Kept::Applied(past, undoes) => {
+            let stored = Stored { id: past.id, state: BatchState::Applied, ids: Cow::Borrowed(&past.ids) };
+            let view = BatchView {
+                subject: Subject::Kept(&past.summary),
+                stored: Some(stored),
+                undoes: undoes.clone(),
+                outcome: Ok(Some(&past.report)),
+                begins: past.begins,
+                ..view
+            };
+            output::show(args.form, &view)
+        }
+        Kept::Refused(batch, ids, begins) => {
+            let refusal = Refusal::from(batch.failures());
+            let stored = Stored { id: batch.id, state: BatchState::Failed, ids: Cow::Borrowed(ids) };
+            let view = BatchView {
+                subject: Subject::Refused(batch),
+                stored: Some(stored),
+                outcome: Err(&refusal),
+                begins: *begins,
+                ..view
+            };
+            output::show(args.form, &view)
+        }
+    }
 }
 
 /// Shows what a server keeps.

@@ -26,6 +26,7 @@ use crate::apply::{ApplyOptions, Mode, Refusal, apply, refuse_document};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 use crate::policy::places::Places;
+use crate::present::refused;
 use crate::workspace::roots::workspace::Workspace;
 
 /// What a client says of a request beside what it asks for.
@@ -130,7 +131,11 @@ impl Author {
         call.log(Event::Received(batch));
         let id = call.trace.batch.unwrap_or_else(mint);
         let outcome = self.attempt(call, id, (batch, prepared), until, check);
-        let outcome = outcome.map_err(|refusal| self.for_model(in_words(refusal, dialect, batch)));
+        let outcome = outcome.map_err(|refusal| in_words(refusal, dialect, batch));
+        if let (Err(refusal), Ok(policy)) = (&outcome, self.policy()) {
+            refused::keep(&self.workspace, &policy, id, batch, &refusal.failures);
+        }
+        let outcome = outcome.map_err(|refusal| self.for_model(refusal));
         Tried { batch: id, ids: id_block::of(id, batch), root: self.workspace.primary().name().to_owned(), outcome }
     }
 

@@ -12,12 +12,7 @@ use aptix_model::hunk_counts::count_sides;
 
 use super::untrusted::Name;
 
-/// Shows a file patch: the lines it expects and the new lines, under the line numbers it states.
-pub(crate) fn described(patch: &FilePatch) -> Vec<u8> {
-    parts(patch).concat()
-}
-
-/// Shows a file patch in parts: what there is to say of the file, then each change, with what is said above it alone.
+/// Shows a file patch, the lines it expects and the new lines under the line numbers it states, in parts: what there is to say of the file, then each change, with what is said above it alone.
 pub(crate) fn parts(patch: &FilePatch) -> Vec<Vec<u8>> {
     let path = Name(patch.target.as_str());
     let mut head = format!("--- {path}\n+++ {path}\n");
@@ -291,7 +286,7 @@ mod tests {
 
     fn check(edit: FileEdit, expected: impl AsRef<[u8]>) {
         let patch = FilePatch { target: Target::Path("a".into()), key: None, label: None, edit };
-        let described = described(&patch);
+        let described = parts(&patch).concat();
         assert_eq!(described.strip_prefix(b"--- a\n+++ a\n"), Some(expected.as_ref()));
     }
 
@@ -381,7 +376,7 @@ mod tests {
         let moved = FileEdit::ContextPatch(ContextPatch { move_to: Some(path.clone()), chunks: Vec::new() });
         for edit in kinds.map(git).into_iter().chain([moved]) {
             let patch = FilePatch { target: Target::Path(path.clone()), key: None, label: None, edit };
-            let described = String::from_utf8(described(&patch)).unwrap();
+            let described = String::from_utf8(parts(&patch).concat()).unwrap();
             assert!(!described.contains("\n@@") && described.contains("a\\u{a}@@"), "{described}");
         }
     }

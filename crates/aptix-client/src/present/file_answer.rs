@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use aptix_model::batch::{FileEdit, FilePatch, GitKind, Presence, Target};
+use aptix_model::batch::{FileEdit, GitKind, Presence, Target};
 use aptix_model::report::{FileReport, FileStatus, Warning};
 use aptix_model::state::BatchState;
 use serde::Serialize;
 
-use super::view::{BatchView, Failed, FileWords};
+use super::view::{Asked, BatchView, Failed, FileWords};
 
 /// What became of a file.
 #[derive(Serialize)]
@@ -59,22 +59,22 @@ struct Place<'a, 'v> {
 pub(super) fn file_answers<'a>(view: &BatchView<'a>) -> Vec<FileAnswer<'a>> {
     let failed = &view.failed();
     let files = view.subject.files().into_iter().enumerate().map(|(index, words)| Place { failed, index, words });
-    let answers = files.map(|place| match (view.report_of(place.index), place.words.patch) {
+    let answers = files.map(|place| match (view.report_of(place.index), place.words.asked) {
         (Some(report), _) => done(view, place, report),
-        (None, Some(patch)) => tried(view, place, patch),
+        (None, Some(asked)) => tried(view, place, asked),
         (None, None) => unknown(view, place),
     });
     answers.collect()
 }
 
 /// What became of a file: its status, its word.
-pub(super) fn status(view: &BatchView<'_>, failed: &Failed, index: usize, patch: Option<&FilePatch>) -> &'static str {
+pub(super) fn status(view: &BatchView<'_>, failed: &Failed, index: usize, asked: Option<Asked<'_>>) -> &'static str {
     if let Some(report) = view.report_of(index) {
         return report.status.word();
     }
-    match (view.state(), patch) {
+    match (view.state(), asked) {
         // The report of a batch with very many files may be without them.
-        (BatchState::Applied, Some(patch)) => asked_status(&patch.edit).word(),
+        (BatchState::Applied, Some(Asked::Patch(patch))) => asked_status(&patch.edit).word(),
         _ if failed.files.contains(&index) => "failed",
         _ => "not_applied",
     }
@@ -89,7 +89,7 @@ fn unknown<'a>(view: &BatchView<'a>, place: Place<'a, '_>) -> FileAnswer<'a> {
         doc_path: None,
         file_key: words.key,
         file_label: words.label,
-        status: status(view, failed, index, words.patch),
+        status: status(view, failed, index, words.asked),
         renamed_to: None,
         sha256_before: None,
         sha256: None,
@@ -118,9 +118,9 @@ fn done<'a>(view: &BatchView<'a>, place: Place<'a, '_>, report: &'a FileReport) 
 }
 
 /// A file to which nothing has happened.
-fn tried<'a>(view: &BatchView<'a>, place: Place<'a, '_>, patch: &'a FilePatch) -> FileAnswer<'a> {
-    let (path, doc_path) = named(view, &patch.target);
-    FileAnswer { path, doc_path, renamed_to: patch.edit.moved_to(), ..unknown(view, place) }
+fn tried<'a>(view: &BatchView<'a>, place: Place<'a, '_>, asked: Asked<'a>) -> FileAnswer<'a> {
+    let (path, doc_path) = asked_of(view, asked);
+    FileAnswer { path, doc_path, renamed_to: asked.moved_to(), ..unknown(view, place) }
 }
 
 /// The path of a file that was not looked at, and its lower-case key if the root is known.
@@ -129,6 +129,14 @@ pub(super) fn named<'a>(view: &BatchView<'_>, target: &'a Target) -> (&'a str, O
     match target {
         Target::DocPath(_) => (view.paths.of_key(text), Some(Cow::Borrowed(text))),
         Target::Path(_) | Target::Readings(_) => (text, view.paths.key(text, view.root).map(Cow::Owned)),
+    }
+}
+
+/// As [`named`], of the file that something is asked of.
+pub(super) fn asked_of<'a>(view: &BatchView<'_>, asked: Asked<'a>) -> (&'a str, Option<Cow<'a, str>>) {
+    match asked {
+        Asked::Patch(patch) => named(view, &patch.target),
+        Asked::Refused(file) => (&file.path, file.doc_path.as_deref().map(Cow::Borrowed)),
     }
 }
 

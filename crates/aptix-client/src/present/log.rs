@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::path::{PathError, WorkspacePath, fold};
 use aptix_model::reason::Reason;
+use aptix_model::state::BatchState;
 use serde::Serialize;
 
 use super::diff::show_diff;
@@ -18,6 +19,8 @@ use crate::workspace::keep::history::find::Effects;
 use crate::workspace::keep::history::newest;
 use crate::workspace::keep::history::past_file::PastFile;
 use crate::workspace::keep::history::trail::{self, Touched, Trail};
+use crate::workspace::keep::refused;
+use crate::workspace::keep::refused::batch::RefusedBatch;
 use crate::workspace::read::resolve;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -43,6 +46,8 @@ struct WriteRow {
 #[serde(rename_all = "camelCase")]
 struct Row {
     batch_id: String,
+    /// APPLIED, or FAILED where it was refused.
+    state: &'static str,
     batch_key: Option<String>,
     batch_label: Option<String>,
     applied_unix_ms: u64,
@@ -84,6 +89,21 @@ pub struct Query<'a> {
     pub path: Option<&'a str>,
     /// With what each changed.
     pub has_diffs: bool,
+    /// Only those in these states.
+    pub state: Shown,
+}
+
+/// Which batches a log shows, by what became of them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+pub enum Shown {
+    /// Those that were applied.
+    #[default]
+    Applied,
+    /// Those that were refused, and changed nothing.
+    Failed,
+    /// Both.
+    All,
 }
 
 /// Lists the batches that the history of a workspace keeps. With `most`, it takes as long as there are batches listed, however
@@ -92,9 +112,10 @@ pub struct Query<'a> {
 /// # Errors
 /// When the history or the displaced writes cannot be read, or the path can be none of a file.
 pub fn log(workspace: &Workspace, query: Query<'_>) -> Result<Log, Failure> {
-    let Query { most, path, has_diffs } = query;
+    let Query { most, path, has_diffs, state } = query;
     let trail = path.map(|path| trail(workspace, path)).transpose()?;
     let found = match (&trail, most) {
+        _ if state == Shown::Failed => Ok(Touched::default()),
         (Some(trail), most) => trail::touched(workspace, trail, most.unwrap_or(usize::MAX)),
         (None, Some(most)) => newest::newest(workspace, most).map(Touched::all),
         (None, None) => entries::list(workspace).map(Touched::all),
@@ -118,13 +139,19 @@ pub fn log(workspace: &Workspace, query: Query<'_>) -> Result<Log, Failure> {
     };
     let by_id = touched.read.iter().chain(&earlier).map(|entry| (entry.id.to_string(), entry)).collect();
     let known = Known { workspace, by_id, effects: Effects::of(&touched.read), writes: &writes };
-    let batches = touched.entries().map(|entry| Row { diff: diff(entry), ..known.row(entry) });
+    let mut batches: Vec<_> = touched.entries().map(|entry| Row { diff: diff(entry), ..known.row(entry) }).collect();
+    if state != Shown::Applied {
+        let refused = refused::list(workspace, |_| true).map_err(|error| error.failure())?;
+        let refused = refused.iter().filter(|batch| trail.as_ref().is_none_or(|trail| is_on(workspace, trail, batch)));
+        batches = merged(batches, refused.map(refused_row));
+        batches.truncate(most.unwrap_or(usize::MAX));
+    }
     let displaced_writes = writes.iter().map(|write| WriteRow {
         path: write.path_in(workspace),
         batch_id: write.entry.as_deref().map(|id| known.name(id)),
         kept_as: write.kept_as.display().to_string(),
     });
-    Ok(Log { batches: batches.collect(), displaced_writes: displaced_writes.collect() })
+    Ok(Log { batches, displaced_writes: displaced_writes.collect() })
 }
 
 /// What a row says of its batch is read from.
@@ -151,6 +178,7 @@ impl Known<'_> {
         let summary = entry.summary.as_ref();
         Row {
             batch_id: entry.name(),
+            state: BatchState::Applied.word(),
             batch_key: summary.and_then(|summary| summary.key.clone()),
             batch_label: summary.and_then(|summary| summary.label.clone()),
             applied_unix_ms: entry.time.0,
@@ -163,6 +191,55 @@ impl Known<'_> {
             other_roots: entry.other_roots(self.workspace).iter().map(|root| root.display().to_string()).collect(),
             diff: None,
         }
+    }
+}
+
+/// Batches that were applied and batches that were refused, each newest first, in one order: that of their times, as far as the
+/// order of each leaves it open.
+fn merged(applied: Vec<Row>, refused: impl Iterator<Item = Row>) -> Vec<Row> {
+    let (mut applied, mut refused) = (applied.into_iter().peekable(), refused.peekable());
+    std::iter::from_fn(|| match (applied.peek(), refused.peek()) {
+        (Some(one), Some(other)) if one.applied_unix_ms < other.applied_unix_ms => refused.next(),
+        (Some(_), _) => applied.next(),
+        (None, _) => refused.next(),
+    })
+    .collect()
+}
+
+/// Whether a refused batch names what a trail is of, by the names of today.
+fn is_on(workspace: &Workspace, trail: &Trail, batch: &RefusedBatch) -> bool {
+    batch.files.iter().any(|file| {
+        let key = file.doc_path.as_deref().and_then(|key| key.split_once('/'));
+        let Some((name, rest)) = key else { return false };
+        // The path ends with the same file as the key, after the name of its root if there is one.
+        let start = file.path.len().saturating_sub(rest.len());
+        let path = file.path.get(start..).unwrap_or(&file.path);
+        let root = workspace.roots().iter().find(|root| root.name() == name);
+        root.is_some_and(|root| trail.leads_to(root, path))
+    })
+}
+
+fn refused_row(batch: &RefusedBatch) -> Row {
+    let files = batch.files.iter().enumerate().map(|(at, file)| FileRow {
+        path: file.path.clone(),
+        doc_path: file.doc_path.clone(),
+        status: if batch.is_blamed(at) { "failed" } else { "not_applied" },
+        renamed_to: file.moved_to.clone(),
+    });
+    Row {
+        batch_id: batch.id.to_string(),
+        state: BatchState::Failed.word(),
+        batch_key: batch.key.clone(),
+        batch_label: batch.label.clone(),
+        applied_unix_ms: batch.unix_ms(),
+        undoes: None,
+        redoes: None,
+        undone_by: None,
+        can_be_undone: false,
+        files: files.collect(),
+        kept: Vec::new(),
+        other_roots: Vec::new(),
+        diff: None,
     }
 }
 
@@ -236,7 +313,7 @@ impl Log {
 fn line(row: &Row) -> String {
     let mut line = format!("{}  {}", row.batch_id, utc(row.applied_unix_ms));
     let (word, first) = row.files.first().map_or(("", ""), |file| (file.status, &file.path));
-    let _ = write!(line, "  {word} {}", Visible(first));
+    let _ = write!(line, "  {} {}", word.replace('_', " "), Visible(first));
     if row.files.len() > 1 {
         let _ = write!(line, " and {} more", row.files.len() - 1);
     }
@@ -252,7 +329,7 @@ fn line(row: &Row) -> String {
     if let Some(undo) = &row.undone_by {
         let _ = write!(line, "  (undone by {})", Visible(undo));
     }
-    if !row.can_be_undone {
+    if !row.can_be_undone && row.state == BatchState::Applied.word() {
         line.push_str("  (too much to be kept: cannot be undone)");
     }
     for kept in &row.kept {

@@ -6,6 +6,7 @@ pub(crate) mod diff;
 pub mod file_answer;
 pub mod log;
 pub mod past;
+pub(crate) mod refused;
 pub mod text;
 pub(crate) mod untrusted;
 pub mod view;

@@ -7,11 +7,10 @@ use anstyle::AnsiColor;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::report::Report;
 
-use super::description::{described, parts};
 use super::diff::{ShownLine, add_notes, show_diff};
-use super::file_answer::{named, status};
+use super::file_answer::{asked_of, status};
 use super::untrusted::Quoted;
-use super::view::{BatchView, Subject};
+use super::view::{Asked, BatchView, Subject};
 
 /// What there is to see of a batch: what it takes back, its diff and a line for each file; what it asks for, while nothing has
 /// become of it. Of a record also what it is known as, and why it was refused, at the change that was. The warnings, and why a
@@ -57,8 +56,8 @@ fn add_undone(text: &mut String, view: &BatchView<'_>) {
 
 /// What a batch asks for, in the manner of a diff; nothing where its content is not known.
 pub(super) fn asked(subject: Subject<'_>) -> String {
-    let Subject::Batch(batch) = subject else { return String::new() };
-    String::from_utf8_lossy(&batch.files.iter().flat_map(described).collect::<Vec<_>>()).into_owned()
+    let parts = subject.files().into_iter().filter_map(|file| file.asked).flat_map(Asked::parts);
+    String::from_utf8_lossy(&parts.collect::<Vec<_>>().concat()).into_owned()
 }
 
 fn add_report(text: &mut String, report: &Report, view: &BatchView<'_>) {
@@ -78,9 +77,9 @@ fn add_report(text: &mut String, report: &Report, view: &BatchView<'_>) {
 fn add_files(text: &mut String, view: &BatchView<'_>) {
     let failed = view.failed();
     for (index, file) in view.subject.files().into_iter().enumerate() {
-        let Some(patch) = file.patch else { continue };
-        let word = status(view, &failed, index, Some(patch)).replace('_', " ");
-        let _ = writeln!(text, "{word} {}", Visible(named(view, &patch.target).0));
+        let Some(asked) = file.asked else { continue };
+        let word = status(view, &failed, index, Some(asked)).replace('_', " ");
+        let _ = writeln!(text, "{word} {}", Visible(asked_of(view, asked).0));
     }
 }
 
@@ -88,7 +87,7 @@ fn add_files(text: &mut String, view: &BatchView<'_>) {
 fn add_tried(text: &mut String, view: &BatchView<'_>) {
     let files = view.subject.files();
     let place = |failure: &Failure| {
-        let index = view.file_of(failure).filter(|index| files.get(*index).is_some_and(|file| file.patch.is_some()))?;
+        let index = view.file_of(failure).filter(|index| files.get(*index).is_some_and(|file| file.asked.is_some()))?;
         let changes = files.get(index)?.change_count;
         Some((index, view.change_of(failure).filter(|change| *change < changes)))
     };
@@ -98,8 +97,8 @@ fn add_tried(text: &mut String, view: &BatchView<'_>) {
         let here = by_place.remove(&place).unwrap_or_default();
         here.into_iter().for_each(|failure| text.push_str(&failure_text(failure)));
     };
-    for (index, patch) in files.iter().enumerate().filter_map(|(index, file)| Some((index, file.patch?))) {
-        for (at, part) in parts(patch).iter().enumerate() {
+    for (index, asked) in files.iter().enumerate().filter_map(|(index, file)| Some((index, file.asked?))) {
+        for (at, part) in asked.parts().iter().enumerate() {
             show_diff(text, part);
             add(text, Some((index, at.checked_sub(1))));
         }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use aptix_model::batch::{Batch, Change, FileEdit, FilePatch};
+use aptix_model::batch::{Batch, FileEdit, FilePatch};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, ChangeId, FilePatchId};
 use aptix_model::id_block;
@@ -12,8 +12,10 @@ use aptix_model::record::FileIds;
 use aptix_model::report::{FileReport, Report, Warning};
 use aptix_model::state::BatchState;
 
+use super::description::parts;
 use crate::apply::{Mode, Refusal};
 use crate::workspace::keep::history::summary::{FileSummary, Summary};
+use crate::workspace::keep::refused::batch::{RefusedBatch, RefusedFile};
 use crate::workspace::roots::path_style::PathStyle;
 
 /// What is known about one batch, for people and programs.
@@ -49,6 +51,8 @@ pub enum Subject<'a> {
     Batch(&'a Batch),
     /// What the history keeps of it.
     Kept(&'a Summary),
+    /// What is kept of a batch that was refused.
+    Refused(&'a RefusedBatch),
 }
 
 /// A batch that another one takes back.
@@ -185,9 +189,52 @@ pub(super) struct FileWords<'a> {
     pub(super) key: Option<&'a str>,
     pub(super) label: Option<&'a str>,
     pub(super) change_count: usize,
-    /// The edit itself, where it is known.
-    pub(super) patch: Option<&'a FilePatch>,
+    /// What it asked for, where that is known.
+    pub(super) asked: Option<Asked<'a>>,
     kept: Option<&'a FileSummary>,
+}
+
+/// What a batch asked of a file.
+#[derive(Clone, Copy)]
+pub(super) enum Asked<'a> {
+    /// The edit itself.
+    Patch(&'a FilePatch),
+    /// What is kept of one that was refused.
+    Refused(&'a RefusedFile),
+}
+
+impl<'a> Asked<'a> {
+    /// In the manner of a diff: what is asked of the file, then of each change.
+    pub(super) fn parts(self) -> Vec<Cow<'a, [u8]>> {
+        match self {
+            Self::Patch(patch) => parts(patch).into_iter().map(Cow::Owned).collect(),
+            Self::Refused(file) => file.parts.iter().map(|part| Cow::Borrowed(part.as_bytes())).collect(),
+        }
+    }
+
+    /// Where the file is to go.
+    pub(super) fn moved_to(self) -> Option<&'a str> {
+        match self {
+            Self::Patch(patch) => patch.edit.moved_to(),
+            Self::Refused(file) => file.moved_to.as_deref(),
+        }
+    }
+
+    /// What its author calls a change.
+    fn change(self, change: usize) -> (Option<&'a str>, Option<&'a str>) {
+        let (key, description) = match self {
+            Self::Patch(FilePatch { edit: FileEdit::LinePatch(lines), .. }) => {
+                let change = lines.changes.get(change);
+                (change.map(|change| &change.key), change.map(|change| &change.description))
+            }
+            Self::Patch(_) => (None, None),
+            Self::Refused(file) => {
+                let change = file.changes.get(change);
+                (change.map(|change| &change.key), change.map(|change| &change.description))
+            }
+        };
+        (key.and_then(|key| key.as_deref()), description.and_then(|text| text.as_deref()))
+    }
 }
 
 impl<'a> Subject<'a> {
@@ -197,6 +244,7 @@ impl<'a> Subject<'a> {
         match self {
             Self::Batch(batch) => batch.key.as_deref(),
             Self::Kept(summary) => summary.key.as_deref(),
+            Self::Refused(refused) => refused.key.as_deref(),
         }
     }
 
@@ -206,6 +254,7 @@ impl<'a> Subject<'a> {
         match self {
             Self::Batch(batch) => batch.label.as_deref(),
             Self::Kept(summary) => summary.label.as_deref(),
+            Self::Refused(refused) => refused.label.as_deref(),
         }
     }
 
@@ -214,17 +263,25 @@ impl<'a> Subject<'a> {
             key: patch.key.as_deref(),
             label: patch.label.as_deref(),
             change_count: patch.edit.change_count(),
-            patch: Some(patch),
+            asked: Some(Asked::Patch(patch)),
             kept: None,
         };
         let of_summary = |file: &'a FileSummary| FileWords {
             key: file.key.as_deref(),
             label: file.label.as_deref(),
             change_count: file.change_count,
-            patch: None,
+            asked: None,
             kept: Some(file),
         };
+        let of_refused = |file: &'a RefusedFile| FileWords {
+            key: file.key.as_deref(),
+            label: file.label.as_deref(),
+            change_count: file.changes.len(),
+            asked: Some(Asked::Refused(file)),
+            kept: None,
+        };
         match self {
+            Self::Refused(refused) => refused.files.iter().map(of_refused).collect(),
             Self::Batch(batch) => batch.files.iter().map(of_patch).collect(),
             Self::Kept(summary) => summary.files.iter().map(of_summary).collect(),
         }
@@ -234,13 +291,8 @@ impl<'a> Subject<'a> {
 impl<'a> FileWords<'a> {
     /// The author's name for a change, and the description of it. No other dialect than line patches has them.
     pub(super) fn of_change(self, change: usize) -> (Option<&'a str>, Option<&'a str>) {
-        let written: Option<&Change> = match self.patch.map(|patch| &patch.edit) {
-            Some(FileEdit::LinePatch(lines)) => lines.changes.get(change),
-            _ => None,
-        };
         let kept = self.kept.and_then(|file| file.changes.get(change));
-        let key = written.and_then(|change| change.key.as_deref());
-        let description = written.and_then(|change| change.description.as_deref());
+        let (key, description) = self.asked.map_or((None, None), |asked| asked.change(change));
         (key.or_else(|| kept?.key.as_deref()), description.or_else(|| kept?.description.as_deref()))
     }
 }

@@ -3,6 +3,7 @@
 use crate::workspace::commit::displaced_writes::list::DisplacedWrite;
 use crate::workspace::commit::displaced_writes::sweep::{self, Sweeping};
 use crate::workspace::keep::history::prune::{self, Retention};
+use crate::workspace::keep::refused;
 use crate::workspace::open::OpenError;
 use crate::workspace::roots::state::Part;
 use crate::workspace::roots::workspace::Workspace;
@@ -30,6 +31,10 @@ impl Workspace {
         {
             let _locks = self.lock()?;
             prune::look(self, retention);
+            let swept = refused::sweep(self.disk(), self.primary().state(), (retention.age, retention.bytes));
+            if let Err(error) = swept {
+                tracing::warn!(%error, "batches that were refused are kept longer");
+            }
         }
         Ok(())
     }

@@ -1,10 +1,21 @@
-//! Counts how often a command looks at files, whatever it looks at them for.
+//! Counts how often a command looks at files, whatever it looks at them for, and how often it waits for the disk.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// How many system calls that look at files a command makes in a place; `None` where they cannot be counted.
 pub(crate) fn looks(place: &Path, arguments: &[&str], document: &str) -> Option<usize> {
+    traced(place, arguments, document, 0).map(|calls| calls.lines().count())
+}
+
+/// How often a command waits in a place until a disk has what was written; `None` where that cannot be counted.
+pub(crate) fn flushes(place: &Path, arguments: &[&str], document: &str, code: i32) -> Option<usize> {
+    let is_flush = |call: &&str| ["fsync(", "fdatasync(", "syncfs("].iter().any(|name| call.contains(name));
+    traced(place, arguments, document, code).map(|calls| calls.lines().filter(is_flush).count())
+}
+
+/// The system calls about files of a command that ends with this code.
+fn traced(place: &Path, arguments: &[&str], document: &str, code: i32) -> Option<String> {
     let (trace, input) = (place.join("trace"), place.join("document"));
     std::fs::write(&input, document).unwrap();
     let status = Command::new("strace")
@@ -18,5 +29,5 @@ pub(crate) fn looks(place: &Path, arguments: &[&str], document: &str) -> Option<
         .stdin(std::fs::File::open(&input).unwrap())
         .stdout(Stdio::null())
         .status();
-    status.is_ok_and(|status| status.success()).then(|| std::fs::read_to_string(&trace).unwrap().lines().count())
+    status.is_ok_and(|status| status.code() == Some(code)).then(|| std::fs::read_to_string(&trace).unwrap())
 }

@@ -36,6 +36,7 @@ mod policy_file;
 mod power;
 mod races;
 mod redo;
+mod refused;
 mod roots;
 mod scenarios;
 mod shown;

@@ -448,6 +448,8 @@ pub(crate) fn assert_no_debris(place: &Path, name: &str) {
             // So is what it would take to undo it.
             let is_past = file.parent().is_some_and(|dir| dir.ends_with("history"))
                 && file.extension().is_none_or(|ending| ending == "late");
+            // So is what was tried when a batch was refused.
+            let is_past = is_past || file.parent().is_some_and(|dir| dir.ends_with("refused"));
             // So is what is derived from others.
             let is_index =
                 path.ends_with("index/history-1") || file.parent().is_some_and(|dir| dir.ends_with("unfinished"));

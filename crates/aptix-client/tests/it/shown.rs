@@ -313,6 +313,7 @@ fn what_is_printed_is_what_became_of_the_files() {
             |more: &'static [&'static str]| [&["apply", "--json", "--yes", "--dialect", dialect], more].concat();
         let refused = place.ask(&arguments(&[]), &bad, 1);
         check_refused(&refused);
+        check_refused_history(&place, &refused);
         assert_eq!(files(&place.top()), old(), "{dialect}");
         assert_eq!(place.ask(&arguments(&["--dry-run"]), &bad, 1).batch_id, None);
 
@@ -325,6 +326,31 @@ fn what_is_printed_is_what_became_of_the_files() {
         assert_eq!((planned.diff.as_str(), done.state.as_str()), (done.diff.as_str(), "APPLIED"));
         check_history(&place, &done, &after);
     }
+}
+
+/// What is kept of a batch that was refused is what was answered, for the batch and each of its parts.
+fn check_refused_history(place: &Place, refused: &Answer) {
+    let id = refused.batch_id.as_deref().unwrap();
+    let shown = place.ask(&["show", "--json", id], "", 0);
+    assert!(shown.files.iter().all(|file| shown.asked.contains(file.path.rsplit('/').next().unwrap())), "{shown:#?}");
+    let without = |answer: &Answer| Answer { asked: String::new(), warnings: Vec::new(), ..answer.clone() };
+    assert_eq!(without(&shown), without(refused));
+    let whole = &shown;
+    for (index, file) in refused.files.iter().enumerate() {
+        let part = place.ask(&["show", "--json", file.file_patch_id.as_deref().unwrap()], "", 0);
+        let errors: Vec<_> = refused.errors.iter().filter(|error| error.file_index == Some(index)).collect();
+        assert_eq!(part.errors.iter().collect::<Vec<_>>(), errors);
+        assert!(whole.asked.contains(&part.asked) && part.files.len() == 1, "{part:#?}");
+        assert_eq!((&part.files[0].path, &part.files[0].status), (&file.path, &file.status));
+        for change in &file.changes {
+            let part = place.ask(&["show", "--json", change.change_id.as_deref().unwrap()], "", 0);
+            let [shown] = &part.files[0].changes[..] else { panic!("{part:#?}") };
+            assert_eq!((&shown.change_id, &shown.change_key), (&change.change_id, &change.change_key));
+            assert_eq!(shown.failure.is_some(), change.failure.is_some(), "{part:#?}");
+        }
+    }
+    let text = text(&aptix(place.0.path(), &["show", id], "").stdout);
+    assert!(text.starts_with(&format!("batch {id} FAILED")) && text.contains("error: "), "{text}");
 }
 
 /// The history of the workspace answers the same, for the batch and each of its parts.

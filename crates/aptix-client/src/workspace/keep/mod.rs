@@ -9,4 +9,5 @@ pub mod history;
 pub mod notes;
 #[doc(hidden)] // public for the tests that look at what is kept
 pub mod outbox;
+pub mod refused;
 pub(crate) mod reported;

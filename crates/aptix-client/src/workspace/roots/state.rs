@@ -116,6 +116,8 @@ impl Part {
     pub(crate) const JOURNAL: Self = Self("journal");
     /// What the server is still owed.
     pub(crate) const OUTBOX: Self = Self("outbox");
+    /// Batches that were refused here.
+    pub(crate) const REFUSED: Self = Self("refused");
     /// Reports that the server has acknowledged.
     pub(crate) const REPORTED: Self = Self("reported");
     /// Files that are being written.

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::client::Client;
 use crate::command_line::{aptix, text};
 
-/// A refused call lists the file that was tried, with the change that failed; nothing of it is known afterwards. What was
-/// applied is found in the history by the ids of the answer.
+/// A refused call lists the file that was tried, with the change that failed. What was applied and what was refused is found by
+/// the ids of the answer.
 #[test]
 fn an_answer_names_what_failed_and_what_the_history_knows() {
     let mut client = Client::start(|ws| std::fs::write(ws.join("a.txt"), "one\ntwo\n").unwrap());
@@ -39,5 +39,10 @@ fn an_answer_names_what_failed_and_what_the_history_knows() {
     assert_eq!(change["files"][0]["changes"], json!([done["files"][0]["changes"][1]]));
     let shown = text(&aptix(place.path(), &["show", &hunk], "").stdout);
     assert!(shown.contains("\n+end\n") && shown.ends_with("modified a.txt\n"), "{shown}");
-    assert_eq!(show(&refused["batchId"]).status.code(), Some(1));
+    let shown: Value = serde_json::from_slice(&show(&refused["batchId"]).stdout).unwrap();
+    assert_eq!(
+        (&shown["state"], &shown["files"], &shown["success"]),
+        (&json!("FAILED"), &refused["files"], &json!(false))
+    );
+    assert!(shown["asked"].as_str().unwrap().contains("\n-three\n+new\n"), "{shown}");
 }

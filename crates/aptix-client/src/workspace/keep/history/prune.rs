@@ -13,7 +13,7 @@ use super::index::Index;
 use super::index_lines::Broken;
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, Disk};
-use crate::workspace::keep::age;
+use crate::workspace::keep::{age, refused};
 use crate::workspace::roots::state::{Part, StateError};
 use crate::workspace::roots::workspace::Workspace;
 
@@ -98,7 +98,9 @@ fn prune(workspace: &Workspace, retention: Retention) -> Result<(), StateError> 
             disk::unlink_if_there(disk, index.dir.as_fd(), &name).map_err(&failed)?;
         }
     }
-    index.remove(disk, (oldest, bytes)).map_err(&failed)
+    index.remove(disk, (oldest, bytes)).map_err(&failed)?;
+    // Where entries have become too old, refused batches may have, too.
+    refused::sweep(disk, state, (retention.age, retention.bytes))
 }
 
 /// The entries that are too old or too much.
