@@ -1,5 +1,6 @@
 //! How files on disk differ from what a server holds of them: under the egress rule, so that a withheld file is named without
-//! its digest.
+//! its digest. A withheld file is never compared: which digests a server claims to hold is up to that server, and whether one of
+//! them is right would tell it the content.
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
@@ -11,7 +12,6 @@ use aptix_model::report::{Withheld, Written};
 use super::IsOver;
 use super::read::{content, stat};
 use crate::policy::Policy;
-use crate::policy::choices::Excerpts;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Files that are looked at in one go.
@@ -100,14 +100,11 @@ pub fn differences(
     files: &[HeldFile],
     is_over: IsOver<'_>,
 ) -> Result<Vec<Difference>, Failure> {
-    // What the server holds already was shown to it with a person's agreement.
-    let mut readable = policy.clone();
-    readable.excerpts = Excerpts::Readable;
     let mut found = Vec::new();
     for part in files.chunks(TOGETHER) {
         let selected: Vec<_> = part.iter().filter_map(|file| Some((file, file.selector(workspace)?))).collect();
         let selectors: Vec<_> = selected.iter().map(|(_, selector)| selector.clone()).collect();
-        let infos = stat(workspace, &readable, &selectors, is_over)?;
+        let infos = stat(workspace, policy, &selectors, is_over)?;
         for ((file, _), info) in selected.into_iter().zip(infos) {
             let now = match info {
                 Ok(info) => info
@@ -120,12 +117,6 @@ pub fn differences(
                 OnDisk::Bytes(written) => Some(written.sha256) != file.held,
                 // Nothing is to be corrected of what the server does not hold.
                 OnDisk::Gone | OnDisk::Withheld(_) => file.held.is_some(),
-            });
-            let now = now.map(|now| match now {
-                OnDisk::Bytes(_) if policy.excerpts == Excerpts::AfterApproval => {
-                    OnDisk::Withheld(Withheld::Unapproved)
-                }
-                now => now,
             });
             found.extend(now.map(|now| Difference { file: file.clone(), now }));
         }

@@ -1,7 +1,7 @@
 //! Who serves which workspace now. Only the streams of this process are known here; that a lease is the newest is
 //! decided by its epoch and its secret, in the store.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,6 +17,9 @@ use crate::store::StoreError;
 
 /// How many workspaces may be leased at the same instant.
 const TURNS: usize = 64;
+
+/// Workspaces whose last lease is remembered after it ended.
+const ENDED: usize = 10_000;
 
 /// What only the holder of a lease has seen: 32 random bytes. It is kept and compared as a digest, and never logged.
 #[derive(Clone, PartialEq, Eq)]
@@ -65,8 +68,37 @@ impl Default for Leases {
 struct Held {
     holders: HashMap<WorkspaceId, Holder>,
     claims: u64,
-    /// When the last lease of a workspace ended that is not held now.
-    ended: HashMap<WorkspaceId, UnixMillis>,
+    ended: Ended,
+}
+
+/// When the last leases ended of workspaces that are not held now: those of the newest ends.
+#[derive(Debug, Default)]
+struct Ended {
+    /// When, and the number of the end.
+    when: HashMap<WorkspaceId, (UnixMillis, u64)>,
+    /// By the number of their end.
+    order: BTreeMap<u64, WorkspaceId>,
+    newest: u64,
+}
+
+impl Ended {
+    fn insert(&mut self, workspace: WorkspaceId, at: UnixMillis) {
+        self.remove(&workspace);
+        self.newest += 1;
+        self.order.insert(self.newest, workspace.clone());
+        self.when.insert(workspace, (at, self.newest));
+        if self.order.len() > ENDED
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.when.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, workspace: &WorkspaceId) {
+        if let Some((_, number)) = self.when.remove(workspace) {
+            self.order.remove(&number);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -131,9 +163,10 @@ impl Leases {
         Claim { workspace: workspace.clone(), claim, leases: Arc::clone(self), questions, superseded }
     }
 
-    /// When the last lease of a workspace ended, if it did since the server started and no other is held.
+    /// When the last lease of a workspace ended, if it did since the server started, no other is held, and not too many ended
+    /// since.
     pub(super) fn ended(&self, workspace: &WorkspaceId) -> Option<UnixMillis> {
-        self.lock().ended.get(workspace).copied()
+        self.lock().ended.when.get(workspace).map(|(at, _)| *at)
     }
 
     /// The questions of the connection that holds a workspace's lease.
@@ -150,5 +183,29 @@ impl Drop for Claim {
             held.holders.remove(&self.workspace);
             held.ended.insert(self.workspace.clone(), mint::now());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However many workspaces were served, so many ends are remembered: the newest.
+    #[test]
+    fn ends_of_leases_are_bounded() {
+        let mut ended = Ended::default();
+        let workspace = |number: usize| format!("w{number}").parse::<WorkspaceId>().unwrap();
+        for number in 0..ENDED {
+            ended.insert(workspace(number), UnixMillis(1));
+        }
+        // Served again, and ended again: it is among the newest.
+        ended.remove(&workspace(0));
+        ended.insert(workspace(0), UnixMillis(2));
+        for number in ENDED..ENDED + 100 {
+            ended.insert(workspace(number), UnixMillis(3));
+        }
+        assert_eq!((ended.when.len(), ended.order.len()), (ENDED, ENDED));
+        let at = |number: usize| ended.when.get(&workspace(number)).map(|(at, _)| at.0);
+        assert_eq!((at(0), at(1), at(100), at(101), at(ENDED + 99)), (Some(2), None, None, Some(1), Some(3)));
     }
 }

@@ -26,7 +26,24 @@ struct Part {
     /// Its name, with a dot behind it.
     name: &'static str,
     lists: &'static [List],
+    /// How many entries each list has at most.
+    most: usize,
 }
+
+impl Part {
+    /// Of lists that have no more entries than a batch has ids.
+    const fn new(at: &'static [u32], name: &'static str, lists: &'static [List]) -> Self {
+        Self { at, name, lists, most: id_block::ENTRIES }
+    }
+
+    /// Of lists of lines, names and other texts.
+    const fn texts(at: &'static [u32], name: &'static str, lists: &'static [List]) -> Self {
+        Self { at, name, lists, most: TEXTS }
+    }
+}
+
+/// The most lines that each list of an edit holds: an empty one takes two bytes of a message, and forty in memory.
+const TEXTS: usize = 1 << 19;
 
 const EDIT: &[List] = &[
     List { path: &[3], name: "files", detail: Detail::Files },
@@ -39,6 +56,25 @@ const EDIT: &[List] = &[
     List { path: &[3, 17, 1], name: "files.gitSeries.parts", detail: Detail::Changes },
     List { path: &[3, 17, 1, 7], name: "files.gitSeries.parts.hunks", detail: Detail::Changes },
     List { path: &[3, 16, 3], name: "files.quote.names", detail: Detail::Text },
+];
+
+/// The lists of texts in an edit, which have no ids.
+const EDIT_TEXTS: &[List] = &[
+    List { path: &[5], name: "requiredFeatures", detail: Detail::Text },
+    List { path: &[3, 15, 1], name: "files.pathReadings.stripped", detail: Detail::Text },
+    List { path: &[3, 15, 2], name: "files.pathReadings.written", detail: Detail::Text },
+    List { path: &[3, 6, 2, 4, 2], name: "files.linePatch.changes.insert.newLines", detail: Detail::Line },
+    List {
+        path: &[3, 6, 2, 5, 3],
+        name: "files.linePatch.changes.replace.expectedOriginalLines",
+        detail: Detail::Line,
+    },
+    List { path: &[3, 6, 2, 5, 4], name: "files.linePatch.changes.replace.newLines", detail: Detail::Line },
+    List { path: &[3, 6, 2, 6, 3], name: "files.linePatch.changes.delete.expectedOriginalLines", detail: Detail::Line },
+    List { path: &[3, 12, 7, 6], name: "files.gitPatch.hunks.lines", detail: Detail::Line },
+    List { path: &[3, 17, 1, 7, 6], name: "files.gitSeries.parts.hunks.lines", detail: Detail::Line },
+    List { path: &[3, 13, 2, 2], name: "files.contextPatch.chunks.anchors", detail: Detail::Line },
+    List { path: &[3, 13, 2, 3], name: "files.contextPatch.chunks.lines", detail: Detail::Line },
 ];
 
 const REPORT: &[List] = &[
@@ -69,27 +105,42 @@ const ANSWER: &[List] = &[
 
 const FILES: &[List] = &[List { path: &[2], name: "files", detail: Detail::Files }];
 
+const BLOBS: &[List] = &[List { path: &[2], name: "sha256", detail: Detail::Text }];
+
+const FILTER: &[List] = &[
+    List { path: &[2], name: "sessionIds", detail: Detail::Text },
+    List { path: &[3], name: "docPaths", detail: Detail::Text },
+];
+
 const SEARCH: &[List] = &[List { path: &[4], name: "globs", detail: Detail::Text }];
 
 /// The messages of agents.
 const SENT: &[Part] = &[
-    Part { at: &[1], name: "hello.", lists: HELLO },
-    Part { at: &[2], name: "answer.", lists: ANSWER },
-    Part { at: &[2, 7], name: "answer.preview.", lists: REPORT },
+    Part::new(&[1], "hello.", HELLO),
+    Part::new(&[2], "answer.", ANSWER),
+    Part::new(&[2, 7], "answer.preview.", REPORT),
 ];
 
 /// The message of a call of this method.
 fn parts(method: &str) -> &'static [Part] {
     match method {
-        "/aptix.v1.BatchService/SubmitBatch" => &[Part { at: &[3], name: "edit.", lists: EDIT }],
-        "/aptix.v1.AgentService/ReportBatch" => &[Part { at: &[4], name: "report.", lists: REPORT }],
+        "/aptix.v1.BatchService/SubmitBatch" => {
+            const { &[Part::new(&[3], "edit.", EDIT), Part::texts(&[3], "edit.", EDIT_TEXTS)] }
+        }
+        "/aptix.v1.AgentService/ReportBatch" => const { &[Part::new(&[4], "report.", REPORT)] },
         "/aptix.v1.AgentService/ReportLocalBatch" => {
-            &[Part { at: &[5], name: "edit.", lists: EDIT }, Part { at: &[6], name: "report.", lists: REPORT }]
+            const {
+                &[
+                    Part::new(&[5], "edit.", EDIT),
+                    Part::texts(&[5], "edit.", EDIT_TEXTS),
+                    Part::new(&[6], "report.", REPORT),
+                ]
+            }
         }
-        "/aptix.v1.FileService/ReadFiles" | "/aptix.v1.FileService/StatFiles" => {
-            &[Part { at: &[], name: "", lists: FILES }]
-        }
-        "/aptix.v1.FileService/SearchFiles" => &[Part { at: &[], name: "", lists: SEARCH }],
+        "/aptix.v1.FileService/ReadFiles" | "/aptix.v1.FileService/StatFiles" => const { &[Part::new(&[], "", FILES)] },
+        "/aptix.v1.FileService/SearchFiles" => const { &[Part::new(&[], "", SEARCH)] },
+        "/aptix.v1.FileService/FindMissingBlobs" => const { &[Part::new(&[], "", BLOBS)] },
+        "/aptix.v1.WorkspaceService/WatchWorkspace" => const { &[Part::new(&[4], "filter.", FILTER)] },
         _ => &[],
     }
 }
@@ -113,21 +164,22 @@ pub(super) fn check_sent(message: &[u8]) -> Result<(), Failure> {
 
 fn check_parts(parts: &[Part], message: &[u8]) -> Result<(), Failure> {
     let message = message.get(PREFIX_BYTES..);
-    let Some((name, detail)) = message.and_then(|message| too_long(parts, message, id_block::ENTRIES)) else {
+    let Some((name, most, detail)) = message.and_then(|message| too_long(parts, message, usize::MAX)) else {
         return Ok(());
     };
-    let message = format!("{name} has more than {} entries", id_block::ENTRIES);
+    let message = format!("{name} has more than {most} entries");
     Err(Failure::new(Reason::TooLarge, message).detail(detail).field(name).hint("split it"))
 }
 
-/// The name of the first list that has more than `most` entries, and the detail of its refusal.
-fn too_long(parts: &[Part], message: &[u8], most: usize) -> Option<(String, Detail)> {
+/// The first list that has more entries than it may, or more than `most`: its name, how many it may have, and the detail of its
+/// refusal.
+fn too_long(parts: &[Part], message: &[u8], most: usize) -> Option<(String, usize, Detail)> {
     let mut lists = parts.iter().flat_map(|part| part.lists.iter().map(move |list| (part, list)));
     let (part, list) = lists.find(|(part, list)| {
-        let mut left = most;
+        let mut left = part.most.min(most);
         count(message, part.at.iter().chain(list.path), &mut left) == Counted::TooMany
     })?;
-    Some((format!("{}{}", part.name, list.name), list.detail))
+    Some((format!("{}{}", part.name, list.name), part.most, list.detail))
 }
 
 /// The numbers of the fields that lead to a list.
@@ -175,7 +227,7 @@ mod tests {
 
     /// The list of the message that has more entries than [`MOST`].
     fn named(parts: &[Part], message: &impl Message) -> Option<String> {
-        too_long(parts, &message.encode_to_vec(), MOST).map(|(name, _)| name)
+        too_long(parts, &message.encode_to_vec(), MOST).map(|(name, ..)| name)
     }
 
     /// The numbers are those of the protocol: every list is found, and as long as it is.
@@ -275,6 +327,58 @@ mod tests {
         let names =
             SENT.iter().flat_map(|part| part.lists.iter().map(|list| Some(format!("{}{}", part.name, list.name))));
         assert_eq!(found.collect::<Vec<_>>(), names.collect::<Vec<_>>());
+    }
+
+    /// Lines and names, which have no ids, are counted apart.
+    #[test]
+    fn every_list_of_texts_is_counted() {
+        use v1::change::Operation;
+        use v1::file_patch::{Action, Target};
+        const MANY: usize = MOST + 1;
+        let texts = || vec![String::new(); MANY];
+        let change = |operation| {
+            let changes = vec![v1::Change { operation: Some(operation), ..v1::Change::default() }];
+            Action::LinePatch(v1::LinePatch { changes, ..v1::LinePatch::default() })
+        };
+        let hunks = || vec![v1::Hunk { lines: vec![v1::HunkLine::default(); MANY], ..v1::Hunk::default() }];
+        let diff = || v1::GitPatch { hunks: hunks(), ..v1::GitPatch::default() };
+        let chunk =
+            |chunk| Action::ContextPatch(v1::ContextPatch { chunks: vec![chunk], ..v1::ContextPatch::default() });
+        let (expected, empty) = (texts(), v1::ReplaceLines::default());
+        let actions = [
+            change(Operation::Insert(v1::InsertLines { new_lines: texts(), ..v1::InsertLines::default() })),
+            change(Operation::Replace(v1::ReplaceLines { expected_original_lines: expected, ..empty.clone() })),
+            change(Operation::Replace(v1::ReplaceLines { new_lines: texts(), ..empty })),
+            change(Operation::Delete(v1::DeleteLines { expected_original_lines: texts(), ..Default::default() })),
+            Action::GitPatch(diff()),
+            Action::GitSeries(v1::GitSeries { parts: vec![diff()] }),
+            chunk(v1::Chunk { anchors: texts(), ..v1::Chunk::default() }),
+            chunk(v1::Chunk { lines: vec![v1::ChunkLine::default(); MANY], ..v1::Chunk::default() }),
+        ];
+        let files = actions.map(|action| v1::FilePatch { action: Some(action), ..v1::FilePatch::default() });
+        let readings = [(texts(), Vec::new()), (Vec::new(), texts())].map(|(stripped, written)| v1::FilePatch {
+            target: Some(Target::PathReadings(v1::PathReadings { stripped, written })),
+            ..v1::FilePatch::default()
+        });
+        let of_files =
+            readings.into_iter().chain(files).map(|file| v1::Edit { files: vec![file], ..v1::Edit::default() });
+        let edits = [v1::Edit { required_features: texts(), ..v1::Edit::default() }].into_iter().chain(of_files);
+        let found = edits.map(|edit| {
+            let content = Some(v1::submit_batch_request::Content::Edit(edit));
+            let request = v1::SubmitBatchRequest { content, ..v1::SubmitBatchRequest::default() };
+            named(parts("/aptix.v1.BatchService/SubmitBatch"), &request)
+        });
+        let names = EDIT_TEXTS.iter().map(|list| Some(format!("edit.{}", list.name)));
+        assert_eq!(found.collect::<Vec<_>>(), names.collect::<Vec<_>>());
+        let blobs = v1::FindMissingBlobsRequest { sha256: texts(), ..Default::default() };
+        assert_eq!(named(parts("/aptix.v1.FileService/FindMissingBlobs"), &blobs).as_deref(), Some("sha256"));
+        let filter = |session_ids, doc_paths| {
+            let filter = Some(v1::EventFilter { session_ids, doc_paths, ..v1::EventFilter::default() });
+            let request = v1::WatchWorkspaceRequest { filter, ..v1::WatchWorkspaceRequest::default() };
+            named(parts("/aptix.v1.WorkspaceService/WatchWorkspace"), &request)
+        };
+        assert_eq!(filter(texts(), Vec::new()).as_deref(), Some("filter.sessionIds"));
+        assert_eq!(filter(Vec::new(), texts()).as_deref(), Some("filter.docPaths"));
     }
 
     /// A batch of the workstation has the lists of an edit and those of a report.

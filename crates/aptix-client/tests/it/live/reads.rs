@@ -11,6 +11,7 @@ use aptix_engine::digest::sha256;
 use aptix_model::lines::LineNumber;
 use aptix_model::live::{Encoding, FilePart, Portion, Terminators};
 use aptix_model::path::DocPath;
+use aptix_model::report::Withheld;
 
 use super::{Scene, target, whole, words};
 
@@ -193,4 +194,40 @@ fn differences_of_several_roots_have_their_roots_names() {
         report.files.iter().map(|file| file.doc_path.as_str()).collect::<Vec<_>>(),
         ["ws/same.txt", "other/same.txt"]
     );
+}
+
+/// What a server claims to hold of a file that it is not shown does not change what it is told: a right guess and a wrong one
+/// get the same answer.
+#[test]
+fn the_comparison_answers_no_guess_at_what_is_withheld() {
+    let scene = Scene::set();
+    for (path, text) in
+        [("a.txt", "guess me\n"), (".env", "KEY=1\n"), (".ignore", "kept.txt\n"), ("kept.txt", "mine\n")]
+    {
+        scene.put(path, text);
+    }
+    let told = |path: &str, held: &[u8]| {
+        let key = DocPath::new(&format!("ws/{path}")).unwrap();
+        let held = HeldFile::of_key(&scene.workspace, key, path, Some(sha256(held))).unwrap();
+        let found = differences(&scene.workspace, &scene.policy(), &[held], &|| false).unwrap();
+        let Described { batch, report } = of_differences(&scene.workspace, None, &found);
+        (batch, report)
+    };
+    let cases = [
+        ("excerpts = 'after_approval'", "a.txt", &b"guess me\n"[..], Withheld::Unapproved),
+        ("reads = 'none'", "a.txt", b"guess me\n", Withheld::Reads),
+        ("deny = ['a.txt']", "a.txt", b"guess me\n", Withheld::Denied),
+        ("", ".env", b"KEY=1\n", Withheld::Secret),
+        ("", "kept.txt", b"mine\n", Withheld::Ignored),
+    ];
+    for (policy, path, content, why) in cases {
+        scene.put_policy(policy);
+        let (right, wrong) = (told(path, content), told(path, b"a guess"));
+        assert_eq!(right, wrong, "{policy}: {path}");
+        assert_eq!(right.1.files.first().and_then(|file| file.withheld), Some(why), "{policy}: {path}");
+    }
+    // The control: of a file that the server may read, nothing is told while its copy is right.
+    scene.put_policy("");
+    assert!(told("a.txt", b"guess me\n").1.files.is_empty());
+    assert_eq!(told("a.txt", b"a guess").1.files.len(), 1);
 }

@@ -4885,7 +4885,7 @@ pub struct Workspace {
     /// Who serves it. Absent while no one does.
     #[prost(message, optional, tag = "4")]
     pub serving: ::core::option::Option<Serving>,
-    /// When its last lease ended. Absent if it is served, or was not since the server started.
+    /// When its last lease ended. Absent if it is served, was not since the server started, or 10,000 other leases ended since.
     #[prost(message, optional, tag = "5")]
     pub last_served_time: ::core::option::Option<::prost_types::Timestamp>,
     /// The names of its roots, as the newest agent named them.
