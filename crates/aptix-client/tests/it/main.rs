@@ -17,6 +17,7 @@ mod events;
 mod fake_server;
 mod faults;
 mod faulty_disk;
+mod git_diffs;
 mod guarded;
 mod history;
 mod history_index;

@@ -83,9 +83,9 @@ struct Error {
 }
 
 /// Files with their bytes, and whether they can be run.
-type Files = BTreeMap<String, (Vec<u8>, bool)>;
+pub(crate) type Files = BTreeMap<String, (Vec<u8>, bool)>;
 
-fn files(top: &Path) -> Files {
+pub(crate) fn files(top: &Path) -> Files {
     let tree = crate::tree::read(top).into_iter().filter(|(name, _)| !name.starts_with(".git"));
     let files = tree.filter_map(|(name, entry)| match entry {
         crate::tree::Entry::File { mode, bytes } => Some((name, (bytes, mode & 0o100 != 0))),
@@ -94,7 +94,7 @@ fn files(top: &Path) -> Files {
     files.collect()
 }
 
-fn put(top: &Path, files: &Files) {
+pub(crate) fn put(top: &Path, files: &Files) {
     for (name, (bytes, is_executable)) in files {
         let file = top.join(name);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -119,7 +119,7 @@ fn git(top: &Path, arguments: &[&str], input: &str) -> String {
 }
 
 /// What git makes of files by a diff.
-fn by_git(before: &Files, diff: &str) -> Files {
+pub(crate) fn by_git(before: &Files, diff: &str) -> Files {
     let place = tempfile::tempdir().unwrap();
     put(place.path(), before);
     if !diff.is_empty() {
@@ -130,7 +130,7 @@ fn by_git(before: &Files, diff: &str) -> Files {
 }
 
 /// Names with blanks, quotes and letters of all kinds; each way for a text to end its lines.
-fn old() -> Files {
+pub(crate) fn old() -> Files {
     let lines: String = (1..=20).map(|number| format!("line {number}\n")).collect();
     let files: [(&str, &[u8], bool); 8] = [
         ("plain.txt", lines.as_bytes(), false),
@@ -145,17 +145,21 @@ fn old() -> Files {
     files.into_iter().map(|(name, bytes, is_executable)| (name.to_owned(), (bytes.to_vec(), is_executable))).collect()
 }
 
-/// A diff as git writes it, that does all there is to files.
-fn git_diff() -> String {
-    let place = tempfile::tempdir().unwrap();
-    put(place.path(), &old());
-    git(place.path(), &["init", "-q", "."], "");
-    git(place.path(), &["add", "-A"], "");
-    git(place.path(), &["commit", "-q", "-m", "old"], "");
-    git(place.path(), &["mv", "sp ace.txt", "new n\u{e4}me.txt"], "");
-    git(place.path(), &["mv", "it's.txt", "its other.txt"], "");
-    std::fs::remove_file(place.path().join("gone.txt")).unwrap();
-    let mut new = files(place.path());
+/// A diff as git writes it, that does all there is to files in a directory.
+pub(crate) fn git_diff(dir: &str) -> String {
+    let repository = tempfile::tempdir().unwrap();
+    git(repository.path(), &["init", "-q", "."], "");
+    diff_in(&repository.path().join(dir))
+}
+
+fn diff_in(top: &Path) -> String {
+    put(top, &old());
+    git(top, &["add", "-A"], "");
+    git(top, &["commit", "-q", "-m", "old"], "");
+    git(top, &["mv", "sp ace.txt", "new n\u{e4}me.txt"], "");
+    git(top, &["mv", "it's.txt", "its other.txt"], "");
+    std::fs::remove_file(top.join("gone.txt")).unwrap();
+    let mut new = files(top);
     let plain = String::from_utf8(new["plain.txt"].0.clone()).unwrap();
     let plain = plain.replace("line 2\n", "").replace("line 12\n", "twelve\nand more\n");
     new.insert("plain.txt".to_owned(), (plain.into_bytes(), false));
@@ -165,9 +169,9 @@ fn git_diff() -> String {
     new.insert("tool.sh".to_owned(), (b"#!/bin/sh\n".to_vec(), false));
     new.insert("made/run".to_owned(), (b"#!/bin/sh\nexit".to_vec(), true));
     new.insert("made/empty".to_owned(), (Vec::new(), false));
-    put(place.path(), &new);
-    git(place.path(), &["add", "-A"], "");
-    git(place.path(), &["diff", "--cached", "-M30%", "HEAD"], "")
+    put(top, &new);
+    git(top, &["add", "-A"], "");
+    git(top, &["diff", "--cached", "-M30%", "HEAD"], "")
 }
 
 fn sha(name: &str) -> String {
@@ -220,7 +224,7 @@ fn documents() -> Vec<(&'static str, String, String)> {
     let blocks = |old: &str| format!("plain.txt\n<<<<<<< SEARCH\n{old}\n=======\nten\n>>>>>>> REPLACE\n");
     let command =
         |old: &str| json!({ "command": "str_replace", "path": "it's.txt", "old_str": old, "new_str": "told" });
-    let diff = git_diff();
+    let diff = git_diff("");
     let broken = diff.replace("-line 12\n", "-line 21\n");
     vec![
         ("line-patch", line_patch("line 15"), line_patch("line 51")),
