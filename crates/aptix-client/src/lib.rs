@@ -36,4 +36,5 @@ mod person;
 pub mod policy;
 pub mod present;
 pub mod undo;
+pub mod unsaved;
 pub mod workspace;

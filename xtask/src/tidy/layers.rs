@@ -54,6 +54,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         workspace/keep
         workspace
         policy
+        unsaved
         apply
         live | undo
         present

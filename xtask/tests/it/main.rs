@@ -29,4 +29,5 @@ mod serve;
 mod shown;
 #[path = "../../../crates/aptix-client/tests/it/skip.rs"]
 mod skip;
+mod unsaved;
 mod withheld;

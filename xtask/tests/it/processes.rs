@@ -277,12 +277,19 @@ pub(crate) fn python(arguments: &[&str]) -> Output {
 
 /// Runs it with an input.
 pub(crate) fn python_with(arguments: &[&str], input: &str) -> Output {
+    with_input(&mut python_command(arguments), input)
+}
+
+/// The command that runs it.
+pub(crate) fn python_command(arguments: &[&str]) -> Command {
     let xtask = Path::new(env!("CARGO_BIN_EXE_xtask"));
     let target = xtask.parent().and_then(Path::parent).unwrap();
     let python = target.join("python-venv/bin/python");
     assert!(python.exists(), "{} is missing: run `cargo xtask test`, which makes it", python.display());
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/python");
-    with_input(Command::new(python).args(arguments).current_dir(examples), input)
+    let mut command = Command::new(python);
+    command.args(arguments).current_dir(examples);
+    command
 }
 
 /// Runs a compiled script of the example client in TypeScript; `None` where this machine cannot compile it.
@@ -333,7 +340,7 @@ fn collect(directory: &Path, prefix: &str, files: &mut Vec<(String, String)>) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test's own directory")]
-fn make(directory: &Path) {
+pub(crate) fn make(directory: &Path) {
     fs::create_dir_all(directory).unwrap();
 }
 

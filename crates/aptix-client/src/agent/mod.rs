@@ -7,6 +7,7 @@ mod approval;
 mod attempt;
 mod cloud_copy;
 mod delivery;
+mod editors;
 mod error;
 mod executor;
 mod inbox;
@@ -61,7 +62,7 @@ pub async fn serve(
     new_id: AgentId,
     stop: CancellationToken,
 ) -> Result<(), AgentError> {
-    let _locks = local.lock_agent()?;
+    let locks = local.lock_agent()?;
     outbox::adopt::adopt(&local)?;
     let id = notes::agent_id(&local, new_id)?;
     let noted = notes::position(&local, &service.server.to_string(), &service.workspace)?;
@@ -81,11 +82,13 @@ pub async fn serve(
     let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop, quota, places, moved });
     let mut upkeep = JoinSet::new();
     upkeep.spawn(maintenance::run(Arc::clone(&agent.local), Arc::clone(&agent.service.policy)));
+    editors::listen(&agent.local, &locks, &mut upkeep);
     let ended = serve_on(&agent, &mut progress).await.map_err(|error| match removed_state(&agent.local) {
         Some(path) => AgentError::StateRemoved(path),
         None => error,
     });
     upkeep.shutdown().await;
+    drop(locks);
     ended
 }
 

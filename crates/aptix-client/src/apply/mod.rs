@@ -42,7 +42,7 @@ pub use self::withheld::Hidden;
 
 use self::clipboards::SessionClipboards;
 use self::files::Files;
-use self::planned::{Planned, carry_out, refuse_removed};
+use self::planned::{Planned, carry_out, refuse_removed, refuse_unsaved};
 use self::proposal::{Decision, Proposal};
 use self::refusal::add_verbatim_hints;
 use crate::policy::Policy;
@@ -78,6 +78,7 @@ fn apply_settled(
     let mut valid = valid(workspace, batch, policy)?;
     let mut files = Files::find(workspace, &valid, policy, &|| options.mode.check_wanted())?;
     options.mode.check_wanted()?;
+    refuse_unsaved(workspace, policy.caller, batch, &files.found)?;
     let clipboards = SessionClipboards::read(workspace, batch, options)?;
     let settings = settings(policy, &clipboards.content);
     let hidden = agreed_to(&valid, &mut files, &settings, options)?;
@@ -124,6 +125,7 @@ pub fn look<R>(
     let settled = settle(workspace, batch, policy)?;
     let mut valid = valid(workspace, settled.as_ref(), policy)?;
     let files = Files::find(workspace, &valid, policy, &|| Ok(()))?;
+    refuse_unsaved(workspace, policy.caller, settled.as_ref(), &files.found)?;
     let hidden = files.hidden(&valid);
     if !hidden.is_empty() {
         return Err(withheld::not_compared(&hidden, policy.caller).into());

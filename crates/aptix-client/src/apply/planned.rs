@@ -14,6 +14,8 @@ use super::proposal::Proposal;
 use super::refusal::Refusal;
 use super::reported;
 use super::withheld::{self, Hidden};
+use crate::policy::caller::Caller;
+use crate::unsaved::{Unsaved, held_back};
 use crate::workspace::commit::change::{Becomes, Change, Content};
 use crate::workspace::commit::check::check;
 use crate::workspace::commit::commit_error::CommitError;
@@ -74,7 +76,10 @@ pub(crate) fn carry_out(
     let mut summary = Summary::of(batch, &full, &plan.warnings);
     let created = plan.files.iter().map(|plan| plan.executable.filter(|_| plan.base().is_none()));
     summary.files.iter_mut().zip(created).for_each(|(file, executable)| file.executable = executable);
+    // Asked once more under the commit lock: an editor may have announced a buffer since.
+    let last_check = || refuse_unsaved(workspace, policy.caller, batch, found).map_err(first_failure);
     let commit = CommitOptions {
+        last_check: Some(&last_check),
         name,
         receipt: receipt.as_ref(),
         clipboards: taken.as_ref(),
@@ -89,6 +94,28 @@ pub(crate) fn carry_out(
         add_displaced_writes(workspace, &mut report);
     }
     Ok(report)
+}
+
+/// Refuses the files of a batch that have unsaved buffers, whatever it does with them.
+pub(crate) fn refuse_unsaved(
+    workspace: &Workspace,
+    caller: Caller,
+    batch: &Batch,
+    found: &[Found],
+) -> Result<(), Refusal> {
+    let unsaved = Unsaved::against(workspace, caller)?;
+    let is_held = |file: &Found| {
+        let on_disk = file.original.as_ref().map(|original| original.bytes.as_slice());
+        unsaved.at(&file.place, on_disk).is_some()
+    };
+    let files = found.iter().zip(&batch.files).enumerate();
+    let held = files.filter(|(_, (found, _))| is_held(found) || found.other.as_deref().is_some_and(is_held));
+    let failures: Vec<_> = held.map(|(index, (_, file))| held_back().file(index, file.target.as_str())).collect();
+    if failures.is_empty() { Ok(()) } else { Err(failures.into()) }
+}
+
+fn first_failure(refusal: Refusal) -> Failure {
+    refusal.failures.into_iter().next().unwrap_or_else(held_back)
 }
 
 /// Refuses everything where a root was removed.
@@ -140,5 +167,56 @@ fn refusal(error: &CommitError, changed: &[usize], batch: &Batch) -> Refusal {
     match file.and_then(|index| Some((index, batch.files.get(index)?))) {
         Some((index, file)) => error.failure().file(index, file.target.as_str()).into(),
         None => error.failure().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use aptix_model::documents::parse;
+
+    use super::*;
+    use crate::apply::apply;
+    use crate::apply::proposal::Decision;
+    use crate::policy::Policy;
+    use crate::unsaved::Source;
+    use crate::unsaved::announced::announce;
+    use crate::unsaved::buffers::Buffers;
+    use crate::unsaved::protocol::FileName;
+    use crate::workspace::fs::disk::SystemDisk;
+
+    /// TUL-002-3.3: a buffer that an editor announces after the batch was planned, and while a person is asked, holds it back;
+    /// an editor that crashes meanwhile does not.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test lays out its own directory")]
+    fn a_buffer_announced_after_the_plan_holds_the_batch_back() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("ws/a.txt");
+        std::fs::create_dir(place.path().join("ws")).unwrap();
+        std::fs::write(&file, "disk\n").unwrap();
+        let spec = format!("ws={}", place.path().join("ws").display()).parse().unwrap();
+        let workspace = Workspace::open(&[spec], &place.path().join("state"), Box::new(SystemDisk)).unwrap();
+        let buffers: Arc<Buffers> = Arc::default();
+        Source::Editors(Arc::clone(&buffers)).set(&workspace);
+        let parsed = parse(b"a.txt\n<<<<<<< SEARCH\ndisk\n=======\nnew\n>>>>>>> REPLACE\n", None);
+        let batch = parsed.unwrap().batch;
+        let policy = Policy::unstated(Caller::Server);
+        let name = FileName::Path(file.to_str().unwrap().to_owned());
+        let apply_while = |crashes: bool| {
+            let mut editor = None;
+            apply(&workspace, &batch, ApplyOptions::new(&policy, Mode::Commit), &mut |_| {
+                let connected = buffers.editor();
+                assert!(announce(&workspace, &connected, &name, Some("typed\n".to_owned())).unwrap());
+                editor = Some(connected).filter(|_| !crashes);
+                Decision::Apply
+            })
+        };
+        let refusal = apply_while(false).unwrap_err();
+        let failure = &refusal.failures[0];
+        assert_eq!((failure.reason, failure.path.as_deref()), (Reason::UnsavedBuffer, Some("a.txt")), "{failure:?}");
+        assert_eq!(std::fs::read(&file).unwrap(), b"disk\n");
+        apply_while(true).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"new\n");
     }
 }

@@ -10,7 +10,7 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{Withheld, Written};
 
 use super::IsOver;
-use super::read::{content, stat};
+use super::read::{content, stat_on_disk};
 use crate::policy::Policy;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -104,7 +104,7 @@ pub fn differences(
     for part in files.chunks(TOGETHER) {
         let selected: Vec<_> = part.iter().filter_map(|file| Some((file, file.selector(workspace)?))).collect();
         let selectors: Vec<_> = selected.iter().map(|(_, selector)| selector.clone()).collect();
-        let infos = stat(workspace, policy, &selectors, is_over)?;
+        let infos = stat_on_disk(workspace, policy, &selectors, is_over)?;
         for ((file, _), info) in selected.into_iter().zip(infos) {
             let now = match info {
                 Ok(info) => info

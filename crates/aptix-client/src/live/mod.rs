@@ -2,6 +2,7 @@
 //!
 //! What a caller is shown is decided by the egress rule of the policy, file by file, before any of it is compared or counted.
 
+mod active;
 pub mod difference;
 mod globs;
 pub(crate) mod line_search;

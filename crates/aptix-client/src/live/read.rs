@@ -12,10 +12,12 @@ use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::{Detail, Reason};
 
 use super::IsOver;
+use super::active::Active;
 use super::over;
 use super::unresolved::{self, unresolved};
 use crate::policy::Policy;
 use crate::policy::disclosure::{Disclosure, Inside};
+use crate::unsaved::{self, Unsaved};
 use crate::workspace::read::listing::Listings;
 use crate::workspace::read::open_file::OpenFile;
 use crate::workspace::read::place::Place;
@@ -34,37 +36,53 @@ const TRIES: usize = 5;
 /// The files of one answer, or why one is not shown.
 pub type Files<T> = Vec<Result<T, Failure>>;
 
-/// Reads files, or parts of them, each at its own moment. Content that does not fit beside that of the files before it is left
-/// out.
+/// Reads files, or parts of them, each at its own moment: the text of an unsaved buffer where an editor holds one. Content that
+/// does not fit beside that of the files before it is left out.
 ///
 /// # Errors
-/// The caller does not wait any more.
+/// The caller does not wait any more, or the agent does not say which buffers there are.
 pub fn read(
     workspace: &Workspace,
     policy: &Policy,
     files: &[FilePart],
     is_over: IsOver<'_>,
 ) -> Result<Files<FileContent>, Failure> {
-    let mut reader = Reader::new(workspace, policy, is_over);
+    let mut reader = Reader { unsaved: Unsaved::of(workspace)?, ..Reader::new(workspace, policy, is_over) };
     files.iter().map(|part| reader.answer(&part.file, Some(part.portion))).collect()
 }
 
 /// Describes files without their content.
 ///
 /// # Errors
-/// The caller does not wait any more.
+/// As [`read`].
 pub fn stat(
     workspace: &Workspace,
     policy: &Policy,
     files: &[FileSelector],
     is_over: IsOver<'_>,
 ) -> Result<Files<FileInfo>, Failure> {
-    let mut reader = Reader::new(workspace, policy, is_over);
+    describe(Reader { unsaved: Unsaved::of(workspace)?, ..Reader::new(workspace, policy, is_over) }, files)
+}
+
+/// As [`stat`], of the files on disk, whatever text editors hold of them.
+///
+/// # Errors
+/// The caller does not wait any more.
+pub(super) fn stat_on_disk(
+    workspace: &Workspace,
+    policy: &Policy,
+    files: &[FileSelector],
+    is_over: IsOver<'_>,
+) -> Result<Files<FileInfo>, Failure> {
+    describe(Reader::new(workspace, policy, is_over), files)
+}
+
+fn describe(mut reader: Reader<'_>, files: &[FileSelector]) -> Result<Files<FileInfo>, Failure> {
     let answers = files.iter().map(|file| reader.answer(file, None));
     answers.map(|answer| Ok(answer?.map(|file| file.info))).collect()
 }
 
-/// All bytes of a file.
+/// All bytes of a file on disk.
 ///
 /// # Errors
 /// Why it is not shown, or the caller does not wait any more.
@@ -111,6 +129,8 @@ struct Reader<'w> {
     disclosure: Disclosure<'w>,
     listings: Listings,
     is_over: IsOver<'w>,
+    /// The buffers that stand for files.
+    unsaved: Unsaved,
     /// How many more bytes of content, and of other text, the answer holds.
     content_left: usize,
     text_left: usize,
@@ -124,6 +144,7 @@ impl<'w> Reader<'w> {
             disclosure: Disclosure::new(workspace, policy),
             listings: Listings::default(),
             is_over,
+            unsaved: Unsaved::default(),
             content_left: CONTENT_BYTES,
             text_left: TEXT_BYTES,
         }
@@ -177,9 +198,9 @@ impl<'w> Reader<'w> {
                 return Err(NotRead::Over);
             }
             let place = self.place(file)?;
-            let file = self.open(&place)?;
+            let file = self.active(&place)?;
             let (text, taken, size_bytes) = self.pass(&file, portion)?;
-            if !file.is_unchanged().map_err(ReadError::System)? {
+            if !file.is_unchanged()? {
                 continue;
             }
             let info = FileInfo {
@@ -187,7 +208,7 @@ impl<'w> Reader<'w> {
                 doc_path: place.doc_path,
                 size_bytes,
                 is_executable: file.is_executable(),
-                is_unsaved: false,
+                is_unsaved: file.is_unsaved(),
                 text: Some(text),
             };
             return Ok(FileContent {
@@ -207,7 +228,8 @@ impl<'w> Reader<'w> {
         }
         let place = self.place(file)?;
         let limit = self.policy.limits.file_bytes;
-        let bytes = self.open(&place)?.bytes(limit).map_err(ReadError::System)?;
+        let file = self.open(&place)?.ok_or_else(unresolved::absent)?;
+        let bytes = file.bytes(limit).map_err(ReadError::System)?;
         bytes.ok_or_else(|| too_large(limit).into())
     }
 
@@ -220,25 +242,39 @@ impl<'w> Reader<'w> {
         place.map_err(|error| unresolved(self.workspace, &mut self.disclosure, &target, error).into())
     }
 
-    /// Opens the file at a place if the caller is shown it. What only its path decides is the same whether it exists or not.
-    fn open(&mut self, place: &Place) -> Result<OpenFile, NotRead> {
+    /// Opens the file at a place, or the unsaved buffer that stands for it, if the caller is shown both.
+    fn active(&mut self, place: &Place) -> Result<Active, NotRead> {
+        let file = self.open(place)?;
+        let Some(buffer) = self.unsaved.beside(place, file.as_ref())? else {
+            let file = file.ok_or_else(unresolved::absent)?;
+            let limit = self.policy.limits.file_bytes;
+            return if file.size() > limit { Err(too_large(limit).into()) } else { Ok(Active::File(file)) };
+        };
+        let text = buffer.text.clone().ok_or_else(unsaved::not_shown)?;
+        let head = text.as_bytes().get(..KEY_HEAD_BYTES).unwrap_or(text.as_bytes());
+        if let Some(why) = self.disclosure.withheld(place, Inside { names: 0, head }) {
+            return Err(self.disclosure.not_read(why).into());
+        }
+        Ok(Active::Buffer { text, is_executable: file.is_some_and(|file| file.is_executable()) })
+    }
+
+    /// Opens the file at a place if the caller is shown it; `None` where there is none. What only its path decides is the same
+    /// whether it exists or not.
+    fn open(&mut self, place: &Place) -> Result<Option<OpenFile>, NotRead> {
         if let Some(why) = self.disclosure.withheld(place, Inside::default()) {
             return Err(self.disclosure.not_read(why).into());
         }
-        let Some(file) = OpenFile::at(self.workspace, &mut self.listings, place)? else {
-            return Err(unresolved::absent().into());
-        };
+        let Some(file) = OpenFile::at(self.workspace, &mut self.listings, place)? else { return Ok(None) };
         let head = file.head(KEY_HEAD_BYTES).map_err(ReadError::System)?;
         let inside = Inside { names: file.names(), head: &head };
-        if let Some(why) = self.disclosure.withheld(place, inside) {
-            return Err(self.disclosure.not_read(why).into());
+        match self.disclosure.withheld(place, inside) {
+            Some(why) => Err(self.disclosure.not_read(why).into()),
+            None => Ok(Some(file)),
         }
-        let limit = self.policy.limits.file_bytes;
-        if file.size() > limit { Err(too_large(limit).into()) } else { Ok(file) }
     }
 
     /// Lets all bytes of a file pass: what they are, the part that is wanted, and how many they are.
-    fn pass(&self, file: &OpenFile, portion: Option<Portion>) -> Result<(TextFacts, Taken, u64), NotRead> {
+    fn pass(&self, file: &Active, portion: Option<Portion>) -> Result<(TextFacts, Taken, u64), NotRead> {
         let limit = self.policy.limits.file_bytes;
         let (mut facts, mut is_over) = (Facts::default(), false);
         let (portion, most) = match portion {
@@ -257,7 +293,7 @@ impl<'w> Reader<'w> {
             is_over = (self.is_over)();
             if is_over || facts.bytes() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        passed.map_err(ReadError::System)?;
+        passed?;
         if is_over {
             return Err(NotRead::Over);
         }

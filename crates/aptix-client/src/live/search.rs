@@ -14,6 +14,7 @@ use super::searchable::{Searchable, costly, without_mark};
 use super::{IsOver, over};
 use crate::policy::Policy;
 use crate::policy::disclosure::Disclosure;
+use crate::unsaved::Unsaved;
 use crate::workspace::read::walk::{Closed, File, Kind, Met, Visit, Way, walk};
 use crate::workspace::roots::workspace::Workspace;
 
@@ -42,14 +43,16 @@ pub fn search(
     let letters = if call.ignore_case { Letters::AnyCase } else { Letters::Exact };
     let mut pattern = LineSearch::new(&call.pattern, letters)?;
     let globs = Globs::new(&call.globs)?;
+    let unsaved = Unsaved::of(workspace)?;
     let mut disclosure = Disclosure::new(workspace, policy);
     let scopes = scopes(workspace, call.directory.as_ref(), &mut disclosure)?;
     let most = if call.max_matches == 0 { USUAL_MATCHES } else { call.max_matches.min(MOST_MATCHES) };
     let mut found =
         Found { near: call.context.min(MOST_CONTEXT), most, room: TEXT_BYTES, matches: SearchMatches::default() };
     for scope in scopes {
-        let (pattern, globs, found) = (&mut pattern, &globs, &mut found);
-        let mut hunt = Hunt { disclosure: &mut disclosure, is_over, scope, pattern, globs, found, failure: None };
+        let (pattern, globs, found, unsaved) = (&mut pattern, &globs, &mut found, &unsaved);
+        let disclosure = &mut disclosure;
+        let mut hunt = Hunt { disclosure, is_over, scope, unsaved, pattern, globs, found, failure: None };
         let way = Way { root: scope.root, path: scope.path, after: None };
         walk(way, &mut hunt).map_err(|error| scope::failure(&error))?;
         if let Some(failure) = hunt.failure {
@@ -67,6 +70,7 @@ struct Hunt<'h, 'w> {
     disclosure: &'h mut Disclosure<'w>,
     is_over: IsOver<'h>,
     scope: Scope<'h>,
+    unsaved: &'h Unsaved,
     pattern: &'h mut LineSearch,
     globs: &'h Globs,
     found: &'h mut Found,
@@ -98,8 +102,10 @@ impl Visit for Hunt<'_, '_> {
 
 impl Hunt<'_, '_> {
     fn look_into(&mut self, file: &File<'_>) -> Result<(), Failure> {
-        let Searchable::Bytes(bytes) = Searchable::of(file, self.scope.index, self.disclosure) else { return Ok(()) };
-        let mut in_file = InFile { names: self.scope.names(&file.path), above: VecDeque::new(), open: VecDeque::new() };
+        let searchable = Searchable::of(file, self.scope.index, self.disclosure, self.unsaved);
+        let Searchable::Bytes { bytes, is_unsaved } = searchable else { return Ok(()) };
+        let names = self.scope.names(&file.path);
+        let mut in_file = InFile { names, is_unsaved, above: VecDeque::new(), open: VecDeque::new() };
         let found = &mut *self.found;
         let near = found.near;
         let searched =
@@ -127,6 +133,7 @@ struct Found {
 /// The matches of a file whose lines are not all there yet.
 struct InFile {
     names: (String, String),
+    is_unsaved: bool,
     /// The last lines before the present one.
     above: VecDeque<(usize, String)>,
     open: VecDeque<SearchMatch>,
@@ -167,7 +174,7 @@ impl Found {
         let lines: Vec<&str> = above.map(|(_, text)| text.as_str()).chain([text]).collect();
         let (path, doc_path) = file.names.clone();
         let excerpt = Excerpt { start_line, end_line: number, text: lines.join("\n") };
-        SearchMatch { path, doc_path, line: number, excerpt, is_unsaved: false }
+        SearchMatch { path, doc_path, line: number, excerpt, is_unsaved: file.is_unsaved }
     }
 
     /// Keeps the matches that have all lines above this one that belong to them.

@@ -5,6 +5,7 @@ use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::Reason;
 
 use crate::policy::disclosure::{Disclosure, Inside};
+use crate::unsaved::Unsaved;
 use crate::workspace::read::walk::File;
 
 /// Most bytes of a file that is searched.
@@ -13,8 +14,8 @@ const FILE_BYTES: u64 = 16 << 20;
 /// What there is to search in a file.
 #[derive(Debug)]
 pub(crate) enum Searchable {
-    /// Its bytes.
-    Bytes(Vec<u8>),
+    /// Its bytes, or those of the unsaved buffer that stands for it.
+    Bytes { bytes: Vec<u8>, is_unsaved: bool },
     /// Nothing: it is binary, or the caller is not shown what is in it.
     Closed,
     /// It is too large, no longer a file, or the system refuses.
@@ -22,19 +23,31 @@ pub(crate) enum Searchable {
 }
 
 impl Searchable {
-    /// Reads a file of a root that was met on a walk.
-    pub(crate) fn of(file: &File<'_>, root: usize, disclosure: &mut Disclosure<'_>) -> Self {
+    /// Reads a file of a root that was met on a walk, or the buffer that stands for it.
+    pub(crate) fn of(file: &File<'_>, root: usize, disclosure: &mut Disclosure<'_>, unsaved: &Unsaved) -> Self {
         let Ok(Some(opened)) = file.open() else { return Self::Unreadable };
         let Ok(head) = opened.head(KEY_HEAD_BYTES) else { return Self::Unreadable };
         let inside = Inside { names: opened.names(), head: &head };
         if disclosure.withheld_at(root, &file.path, inside).is_some() {
             return Self::Closed;
         }
-        match opened.bytes(FILE_BYTES) {
-            Ok(Some(bytes)) if bytes.contains(&0) => Self::Closed,
-            Ok(Some(bytes)) => Self::Bytes(bytes),
-            Ok(None) | Err(_) => Self::Unreadable,
+        let bytes = match opened.bytes(FILE_BYTES) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) | Err(_) => return Self::Unreadable,
+        };
+        let Some(buffer) = unsaved.met(root, &file.path, Some(&bytes)) else { return Self::text(bytes, false) };
+        let Some(text) = &buffer.text else { return Self::Unreadable };
+        let head = text.as_bytes().get(..KEY_HEAD_BYTES).unwrap_or(text.as_bytes());
+        match disclosure.withheld_at(root, &file.path, Inside { names: 0, head }) {
+            Some(_) => Self::Closed,
+            None => Self::text(text.as_bytes().to_owned(), true),
         }
+    }
+}
+
+impl Searchable {
+    fn text(bytes: Vec<u8>, is_unsaved: bool) -> Self {
+        if bytes.contains(&0) { Self::Closed } else { Self::Bytes { bytes, is_unsaved } }
     }
 }
 

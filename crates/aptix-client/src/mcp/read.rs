@@ -2,6 +2,7 @@
 
 use aptix_model::failure::Failure;
 use aptix_model::live::{Encoding, Terminators};
+use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::tools::look::ReadFile;
 use aptix_model::tools::read_file::Lines;
@@ -9,8 +10,11 @@ use aptix_model::tools::read_file::Lines;
 use crate::apply::find::Search;
 use crate::live::searchable::without_mark;
 use crate::policy::Policy;
+use crate::policy::disclosure::{Disclosure, Inside};
 use crate::policy::egress;
-use crate::workspace::read::place::Claim;
+use crate::unsaved::buffer::Buffer;
+use crate::unsaved::{self, Unsaved};
+use crate::workspace::read::place::{Claim, Place};
 use crate::workspace::roots::workspace::Workspace;
 use aptix_engine::text::facts::Facts;
 
@@ -23,15 +27,7 @@ const TEXT_BYTES: usize = 256 << 10;
 /// When the file is closed, not there, not text, or does not have the lines.
 pub(super) fn read(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> Result<Lines, Failure> {
     let named = |failure: Failure| Failure { path: Some(call.path.as_str().to_owned()), ..failure };
-    let found = Search::new(workspace, policy).find_in(0, (0, &call.path), Claim::Stays).map_err(named)?;
-    if let Some(why) = found.withheld.filter(|_| found.original.is_some()) {
-        return Err(named(egress::not_read(why, policy.caller)));
-    }
-    let Some(original) = found.original else {
-        return Err(named(Failure::new(Reason::FileMissing, "there is no such file"))
-            .hint("look for it with ripgrep_files; paths are relative to the workspace's root, and case counts"));
-    };
-    let bytes = original.bytes;
+    let Active { place, bytes, unsaved } = active(workspace, policy, call).map_err(named)?;
     let facts = Facts::of(&bytes);
     check_text(facts.encoding).map_err(named)?;
     let body = without_mark(&bytes);
@@ -64,8 +60,9 @@ pub(super) fn read(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> R
     }
     Ok(Lines {
         success: true,
-        path: found.place.path.as_str().to_owned(),
-        doc_path: found.place.doc_path,
+        path: place.path.as_str().to_owned(),
+        unsaved,
+        doc_path: place.doc_path,
         sha256: facts.sha256.to_string(),
         size_bytes: bytes.len(),
         line_count: lines.len(),
@@ -80,6 +77,43 @@ pub(super) fn read(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> R
         is_utf8,
         text,
     })
+}
+
+/// What a file is at this moment.
+struct Active {
+    place: Place,
+    bytes: Vec<u8>,
+    /// Whether they are the text of an unsaved buffer.
+    unsaved: bool,
+}
+
+fn active(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> Result<Active, Failure> {
+    let found = Search::new(workspace, policy).find_in(0, (0, &call.path), Claim::Stays)?;
+    let (place, on_disk) = (found.place, found.original.map(|original| original.bytes));
+    let unsaved = Unsaved::of(workspace)?;
+    let buffer = unsaved.at(&place, on_disk.as_deref());
+    if let Some(why) = found.withheld.filter(|_| on_disk.is_some() || buffer.is_some()) {
+        return Err(egress::not_read(why, policy.caller));
+    }
+    let bytes = match buffer {
+        Some(buffer) => Some(shown(workspace, policy, &place, buffer)?),
+        None => on_disk,
+    };
+    let unsaved = buffer.is_some();
+    bytes.map(|bytes| Active { place, bytes, unsaved }).ok_or_else(|| {
+        Failure::new(Reason::FileMissing, "there is no such file")
+            .hint("look for it with ripgrep_files; paths are relative to the workspace's root, and case counts")
+    })
+}
+
+/// The text of an unsaved buffer, under the rule for the file: a key in it is shown as little as one on disk.
+fn shown(workspace: &Workspace, policy: &Policy, place: &Place, buffer: &Buffer) -> Result<Vec<u8>, Failure> {
+    let bytes = buffer.text.as_deref().ok_or_else(unsaved::not_shown)?.as_bytes();
+    let head = bytes.get(..KEY_HEAD_BYTES).unwrap_or(bytes);
+    match Disclosure::new(workspace, policy).withheld(place, Inside { names: 0, head }) {
+        Some(why) => Err(egress::not_read(why, policy.caller)),
+        None => Ok(bytes.to_owned()),
+    }
 }
 
 fn check_text(encoding: Encoding) -> Result<(), Failure> {

@@ -16,6 +16,7 @@ use crate::live::line_search::{Line, LineSearch, Stopped, has_capital};
 use crate::live::searchable::{Searchable, costly, without_mark};
 use crate::policy::Policy;
 use crate::policy::disclosure::Disclosure;
+use crate::unsaved::Unsaved;
 use crate::workspace::read::walk::{Closed, File, Kind, Met, Visit, Way, walk};
 use crate::workspace::roots::workspace::Workspace;
 
@@ -51,6 +52,7 @@ pub(super) fn search(
     let pattern = call.pattern.as_deref();
     let mut hunt = Hunt {
         disclosure: Disclosure::new(workspace, policy),
+        unsaved: Unsaved::of(workspace)?,
         until,
         pattern: pattern.map(|pattern| LineSearch::new(pattern, letters(call.case, pattern))).transpose()?,
         glob: call.glob.as_deref().map(glob).transpose()?,
@@ -103,6 +105,7 @@ fn glob(text: &str) -> Result<GlobMatcher, Failure> {
 /// A search that is under way.
 struct Hunt<'p> {
     disclosure: Disclosure<'p>,
+    unsaved: Unsaved,
     until: &'p Until,
     /// What is looked for in lines; any file matches if absent.
     pattern: Option<LineSearch>,
@@ -150,10 +153,10 @@ impl Hunt<'_> {
     fn find(&mut self, file: &File<'_>, pattern: Option<&mut LineSearch>) -> Option<FileFound> {
         let path = file.path.clone();
         let Some(pattern) = pattern else {
-            return Some(FileFound { path, matches: None, lines: Vec::new() });
+            return Some(FileFound { path, unsaved: false, matches: None, lines: Vec::new() });
         };
-        let bytes = match Searchable::of(file, ROOT, &mut self.disclosure) {
-            Searchable::Bytes(bytes) => bytes,
+        let (bytes, unsaved) = match Searchable::of(file, ROOT, &mut self.disclosure, &self.unsaved) {
+            Searchable::Bytes { bytes, is_unsaved } => (bytes, is_unsaved),
             Searchable::Closed => return None,
             Searchable::Unreadable => {
                 self.skipped += 1;
@@ -183,7 +186,7 @@ impl Hunt<'_> {
                 return None;
             }
         }
-        (matches > 0).then_some(FileFound { path, matches: Some(matches), lines })
+        (matches > 0).then_some(FileFound { path, unsaved, matches: Some(matches), lines })
     }
 
     /// Takes a line, unless that exceeds the limit that this returns.

@@ -34,6 +34,7 @@ use super::turns::Turns;
 use super::until::Until;
 use crate::policy::files::PolicyFiles;
 use crate::policy::maintenance;
+use crate::unsaved::Source;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Calls that only read and run at the same time.
@@ -76,6 +77,7 @@ pub async fn serve(
     streams: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
+    Source::Agent.set(&workspace);
     let (workspace, policies) = (Arc::new(workspace), Arc::new(policies));
     let work = TaskTracker::new();
     let mut upkeep = JoinSet::new();

@@ -1,5 +1,6 @@
 //! Commits a planned batch: every file gets its new bytes, or none does, whatever happens in between.
 
+use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 
 use crate::workspace::commit::attempt::Attempt;
@@ -28,8 +29,10 @@ pub struct Receipt {
 }
 
 /// What belongs to a commit besides its changes.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default)]
 pub struct CommitOptions<'a> {
+    /// What the caller checks once no other batch can be committed before this one.
+    pub last_check: Option<&'a dyn Fn() -> Result<(), Failure>>,
     /// What the batch is called in the history, if not as in the receipt.
     pub name: Option<BatchId>,
     /// The report for the server; with it, the new contents are kept for the server.
@@ -53,12 +56,13 @@ pub fn commit(
     changes: &[Change<'_>],
     options: CommitOptions<'_>,
 ) -> Result<Vec<Notice>, CommitError> {
-    let CommitOptions { name, receipt, clipboards, undoes, summary, retention } = options;
+    let CommitOptions { last_check, name, receipt, clipboards, undoes, summary, retention } = options;
     let _locks = workspace.lock()?;
     let journal = recovery::recover(workspace, &Keeping)?;
     if changes.is_empty() && receipt.is_none() && clipboards.is_none() {
         return Ok(Vec::new());
     }
+    last_check.map_or(Ok(()), |check| check()).map_err(|failure| CommitError::Refused(Box::new(failure)))?;
     check(workspace, changes)?;
     let batch = receipt.map(|receipt| receipt.batch.to_string());
     let name = name.map(|name| name.to_string()).or_else(|| batch.clone());

@@ -16,6 +16,8 @@ use crate::workspace::roots::workspace::Workspace;
 /// What a commit does in a root: it makes no links, devices or sockets.
 const IN_DIRECTORIES: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{WriteFile | RemoveDir | RemoveFile | MakeDir | MakeReg | Refer | Truncate});
+/// What an agent does besides in Aptix's own state: it listens to editors on a socket.
+const IN_STATE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{MakeSock});
 /// What may be opened for writing besides.
 const DEVICES: [&str; 2] = ["/dev/null", "/dev/tty"];
 
@@ -48,21 +50,25 @@ pub fn raise_for(specs: &[RootSpec], state_home: &Path, config_home: &Path) -> W
         // Opening them for the command reports why that is not possible; until then nothing is written.
         Err(_) => Vec::new(),
     };
-    writable.extend([state, config_home.join("aptix")]);
-    raise(&writable)
+    writable.extend([state.clone(), config_home.join("aptix")]);
+    raise_with(&writable, &[state])
 }
 
 /// Raises the wall around directories, as far as they exist.
 #[must_use]
 pub fn raise(writable: &[PathBuf]) -> Wall {
-    match restrict(writable) {
+    raise_with(writable, &[])
+}
+
+fn raise_with(writable: &[PathBuf], state: &[PathBuf]) -> Wall {
+    match restrict(writable, state) {
         Ok(status) if status.ruleset != RulesetStatus::NotEnforced => Wall::Up,
         Ok(_) => Wall::Absent("the kernel does not enforce it".to_owned()),
         Err(error) => Wall::Absent(error.to_string()),
     }
 }
 
-fn restrict(writable: &[PathBuf]) -> Result<RestrictionStatus, RulesetError> {
+fn restrict(writable: &[PathBuf], state: &[PathBuf]) -> Result<RestrictionStatus, RulesetError> {
     // A kernel that does not know moves between directories would forbid them all: there, no wall is better.
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -77,6 +83,7 @@ fn restrict(writable: &[PathBuf]) -> Result<RestrictionStatus, RulesetError> {
     ruleset
         .create()?
         .add_rules(rules(writable.to_vec(), IN_DIRECTORIES))?
+        .add_rules(rules(state.to_vec(), IN_STATE))?
         .add_rules(rules(devices, AccessFs::WriteFile.into()))?
         .restrict_self()
 }

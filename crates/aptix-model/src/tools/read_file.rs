@@ -19,7 +19,7 @@ pub(super) const TOOL: Tool = Tool {
         Behavior: secrets and version control's own files are not shown.\n\n\
         Output: path, docPath, sha256 of the whole file, lineCount, startLine, endLine, nextRange (what to ask for \
         next; null when nothing is left), lineEndings, endsWithNewline, isUtf8, text (with \\n, whatever the file \
-        has).",
+        has), unsaved (an editor's text, which the user has to save before the file can be edited).",
     set: Set::Core,
     effect: Effect::Reads,
     form: Form::Plain,
@@ -47,6 +47,10 @@ pub struct Lines {
     pub success: bool,
     pub path: String,
     pub doc_path: String,
+    /// Whether this is the text of an editor's unsaved buffer: no edit of the file is written until the user saves it
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub unsaved: bool,
     /// Of the whole file
     pub sha256: String,
     pub size_bytes: usize,

@@ -25,7 +25,7 @@ pub(super) const FILES: Tool = Tool {
         Inputs: pattern (Rust regex syntax; empty: any file), path (empty: the whole workspace), case, glob, \
         max_files (0: 100; at most 2,000).\n\n\
         Behavior: files that git ignores, secrets and binary files are passed over; links are not followed.\n\n\
-        Output: files by path, each with the number of matching lines; cut says why there may be more.",
+        Output: files by path, each with the number of matching lines; unsaved marks an editor's text; cut says why there may be more.",
     set: Set::Core,
     effect: Effect::Reads,
     form: Form::Plain,
@@ -41,7 +41,7 @@ pub(super) const CONTENT: Tool = Tool {
         max_files (0: 100), max_results (lines; 0: 200), context (lines above and below each, at most 20).\n\n\
         Behavior: files that git ignores, secrets and binary files are passed over; links are not followed; of a \
         long line the first 400 characters are shown.\n\n\
-        Output: files by path, their lines by number; cut says why there may be more.",
+        Output: files by path, their lines by number; unsaved marks an editor's text; cut says why there may be more.",
     set: Set::Core,
     effect: Effect::Reads,
     form: Form::Plain,
@@ -116,6 +116,10 @@ pub struct Found {
 #[expect(missing_docs, reason = "the keys are those of the tool's description")]
 pub struct FileFound {
     pub path: String,
+    /// Whether the lines are those of an editor's unsaved buffer
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub unsaved: bool,
     /// How many lines match, as far as the file was searched
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32")]

@@ -66,6 +66,9 @@ pub enum CommitError {
     /// The journal cannot be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The caller's last check.
+    #[error("{}", .0.message)]
+    Refused(Box<Failure>),
     /// A file, before any was published.
     #[error("{fault}")]
     File {
@@ -153,7 +156,7 @@ impl CommitError {
             Self::File { change, .. } | Self::RolledBack { change, .. } | Self::NeedsOperator { change, .. } => {
                 Some(*change)
             }
-            Self::State(_) | Self::Recovery(_) | Self::Journal(_) | Self::Undecided { .. } => None,
+            Self::State(_) | Self::Recovery(_) | Self::Journal(_) | Self::Refused(_) | Self::Undecided { .. } => None,
         }
     }
 
@@ -164,6 +167,7 @@ impl CommitError {
             Self::State(error) => error.failure(),
             Self::Recovery(error) => error.failure(),
             Self::Journal(error) => error.failure(),
+            Self::Refused(failure) => (**failure).clone(),
             Self::Kept { error, .. } => Failure { message: self.to_string(), ..error.failure() },
             Self::File { fault, .. } => fault.failure(),
             Self::RolledBack { fault, .. } => {

@@ -75,6 +75,18 @@ impl OpenFile {
         Ok(Some(reads::read_rest(self.file, limit + 1)?).filter(|bytes| bytes.len() as u64 <= limit))
     }
 
+    /// All its bytes, if there are at most so many; the file can still be read afterwards.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn small(&self, most: usize) -> Result<Option<Vec<u8>>, Errno> {
+        if self.size() > most as u64 {
+            return Ok(None);
+        }
+        let bytes = self.head(most + 1)?;
+        Ok(Some(bytes).filter(|bytes| bytes.len() <= most))
+    }
+
     /// Hands over its bytes from the first on, piece by piece, until `take` breaks off.
     ///
     /// # Errors

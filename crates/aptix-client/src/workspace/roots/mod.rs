@@ -1,5 +1,6 @@
 //! Directories opened for editing, and Aptix's own files about them: state directories, locks, policy files.
 
+pub mod editor_socket;
 pub mod lock;
 pub(crate) mod own_file;
 pub(crate) mod own_lines;
