@@ -265,3 +265,43 @@ fn an_answer_names_the_batch_as_the_log_does() {
     let unchanged = json(place.path(), &["apply", "--json", "--dry-run"], r#"{"path":"g","content":"one\n"}"#, 0);
     assert_eq!(unchanged["batchId"], Value::Null);
 }
+
+#[test]
+fn of_two_lines_far_apart_in_a_large_file_the_history_keeps_one_image_and_undoes_them_around_later_edits() {
+    let mut number: u64 = 1;
+    let mut word = || {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Six random bits a byte: little to compress.
+        number.to_le_bytes().map(|byte| char::from(b'0' + (byte >> 2)))
+    };
+    let mut half =
+        || (0..10_000).map(|_| (0..64).flat_map(|_| word()).chain(['\n']).collect::<String>()).collect::<String>();
+    let (half, other) = (half(), half());
+    let (place, ws) = faults::laid_out();
+    let place = place.path();
+    let file = ws.join("big");
+    let text_of = |first: &str, middle: &str, last: &str| format!("{first}\n{half}{middle}\n{other}{last}");
+    let before = text_of("first", "middle", "last");
+    assert!(before.len() > 10_000_000);
+    std::fs::write(&file, &before).unwrap();
+    let block = |old: &str, new: &str| format!("big\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n");
+    applied(place, &(block("first", "FIRST") + &block("last", "LAST")));
+    assert!(std::fs::read_to_string(&file).unwrap() == text_of("FIRST", "middle", "LAST"));
+    let entry = entries(place).pop().unwrap();
+    let (kept, size) = (entry.metadata().unwrap().len(), before.len() as u64);
+    assert!(kept < size + size / 50, "{kept} bytes are kept of a file of {size}");
+    let diff = text(&aptix(place, &["log", "-p"], "").stdout);
+    assert!(diff.contains("-first\n+FIRST\n") && diff.contains("-last\n") && diff.contains("+LAST\n"), "{diff:.2000}");
+    // Another program edits the file between the two.
+    std::fs::write(&file, text_of("FIRST", "theirs", "LAST")).unwrap();
+    json(place, &["undo", "--json"], "", 0);
+    assert!(std::fs::read_to_string(&file).unwrap() == text_of("first", "theirs", "last"));
+    json(place, &["undo", "--redo", "--json"], "", 0);
+    assert!(std::fs::read_to_string(&file).unwrap() == text_of("FIRST", "theirs", "LAST"));
+    let mut bytes = std::fs::read(&entry).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&entry, bytes).unwrap();
+    let batch = entry.file_name().unwrap().to_str().unwrap();
+    let message = refused(place, &["undo", batch]);
+    assert!(message.contains("damaged") && message.contains(batch), "{message}");
+}

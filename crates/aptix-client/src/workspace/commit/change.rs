@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use aptix_engine::file_plan::FilePlan;
+use aptix_engine::file_plan::{FileAction, FilePlan};
+use aptix_engine::text::edit::TextEdit;
 use aptix_model::digest::Sha256Digest;
+use aptix_model::report::FileStatus;
 
 use crate::workspace::read::attributes::Attributes;
 use crate::workspace::read::place::{At, Place};
@@ -57,11 +59,24 @@ impl std::fmt::Debug for Content<'_> {
 pub trait Source {
     /// Makes them; the same ones each time.
     fn bytes(&self) -> Cow<'_, [u8]>;
+
+    /// The same bytes as replacements of ranges of the old ones, where that is how they are made.
+    fn edit_of(&self, old: &[u8]) -> Option<&TextEdit> {
+        let _ = old;
+        None
+    }
 }
 
 impl Source for FilePlan<'_> {
     fn bytes(&self) -> Cow<'_, [u8]> {
         self.content()
+    }
+
+    fn edit_of(&self, old: &[u8]) -> Option<&TextEdit> {
+        match &self.action {
+            FileAction::Edit(edit) if self.status != FileStatus::Unchanged && self.base() == Some(old) => Some(edit),
+            FileAction::Edit(_) | FileAction::Write(_) | FileAction::Delete => None,
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! a file. An index of them is derived from them (`index.rs`).
 
 pub(crate) mod draft;
+mod edited;
 pub mod entries;
 pub(crate) mod entry;
 pub mod find;

@@ -1,10 +1,12 @@
 //! The form of an entry: a checksum line, a line of JSON that describes the batch, and the compressed bytes.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use aptix_engine::digest::sha256;
 use serde::{Deserialize, Serialize};
 
+use super::edited;
 use super::past_file::{Images, PastAfter, PastBefore, PastDir, PastFile, is_whole};
 use super::summary::Summary;
 use crate::workspace::commit::change::{Becomes, Change};
@@ -100,7 +102,10 @@ fn past_file(change: &Change<'_>, root: PathBuf, packed: &mut Packed) -> PastFil
     let after = content.map(|content| {
         let new = content.bytes.bytes();
         let Ends { head, tail, between } = common_ends(old, &new);
-        PastAfter { digest: Hex(content.digest), executable: change.flips(), head, tail, packed: packed.push(between) }
+        let edit = content.bytes.edit_of(old).filter(|edit| edited::length(edit) < between.len());
+        let is_edits = edit.is_some();
+        let packed = packed.push(&edit.map_or(Cow::Borrowed(between), |edit| edited::encode(edit).into()));
+        PastAfter { digest: Hex(content.digest), executable: change.flips(), is_edits, head, tail, packed }
     });
     PastFile { root, path: change.place.path.to_string(), moved_to, before, after }
 }
@@ -178,8 +183,13 @@ fn images(file: &PastFile, blob: &mut &[u8]) -> Option<Images> {
         Some(kept) => {
             let new = unpack(blob, kept.packed?)?;
             let old = before.as_deref().unwrap_or_default();
-            let tail = old.len().checked_sub(kept.tail).and_then(|start| old.get(start..))?;
-            Some([old.get(..kept.head)?, &new, tail].concat())
+            match kept.is_edits {
+                true => Some(edited::decode(&new, old)?),
+                false => {
+                    let tail = old.len().checked_sub(kept.tail).and_then(|start| old.get(start..))?;
+                    Some([old.get(..kept.head)?, &new, tail].concat())
+                }
+            }
         }
         None => None,
     };

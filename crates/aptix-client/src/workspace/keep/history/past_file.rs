@@ -73,15 +73,21 @@ pub(crate) struct PastBefore {
     pub(super) packed: Option<usize>,
 }
 
-/// A file as it was left: what it has in common with the file before, at both ends, is not kept twice.
+/// A file as it was left: what it has in common with the file before is not kept twice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PastAfter {
     pub(super) digest: Hex,
     /// Whether it came to be run, or not to.
     pub(crate) executable: Option<bool>,
+    /// Whether the replacements are kept that make it of the file before; else what is between the bytes that both have in
+    /// common at their ends.
+    #[serde(default, rename = "edits", skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_edits: bool,
+    /// Bytes in common at the beginning, and at the end.
     pub(super) head: usize,
     pub(super) tail: usize,
+    /// How many bytes it takes, compressed; `None` if the entry would have been too large with them.
     pub(super) packed: Option<usize>,
 }
 
