@@ -99,6 +99,7 @@ fn submitted(machine: &Machine, server: &Server, path: &str) -> String {
     done["batchId"].as_str().unwrap().to_owned()
 }
 
+/// TUL-002-8.6.8: what was applied on the workstation itself is uploaded, and becomes the cloud file.
 #[test]
 fn a_local_apply_is_a_batch_of_the_server_while_an_agent_is_connected() {
     let (machine, server, mut agent) = served("auto");
@@ -313,7 +314,7 @@ fn a_restored_state_directory_reports_nothing_twice() {
     assert_eq!(held(&machine, &server, "a.txt"), "four\nthree\ntwo\none\n");
 }
 
-/// A batch that waits meets the file as an undo left it: it is refused by name, the undo is reported, and nothing is lost.
+/// FILE-SPEC-8.5: a batch that waits meets the file as an undo left it. It is refused by name, the undo is reported, and nothing is lost.
 #[test]
 fn an_undo_while_a_batch_for_the_same_file_waits_refuses_that_batch() {
     let (machine, server, mut agent) = served("auto");

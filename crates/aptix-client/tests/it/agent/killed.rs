@@ -1,13 +1,15 @@
-//! An agent that is killed, as by `kill -9`, while it reports what was done on the workstation itself.
+//! What was done on the workstation itself is reported in its order, also by an agent that is killed as by `kill -9`.
 
 use std::path::Path;
 use std::process::{Child, Command};
+use std::time::Duration;
 
 use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
 use tokio::task::JoinSet;
 
-use super::scene::eventually;
+use super::Approve;
+use super::scene::{Scene, batch, create, eventually, internal};
 use crate::fake_server::{FakeServer, Lost};
 
 fn aptix(place: &Path, arguments: &[&str]) -> Command {
@@ -69,4 +71,32 @@ async fn a_local_batch_is_reported_again_as_it_was() {
         assert!(reported(&server).iter().all(|again| *again == first), "{lost:?}: {:?}", reported(&server));
         kill(agent);
     }
+}
+
+/// An undo is not reported before the batch of the server that it takes back, however long the report of that waits.
+#[tokio::test]
+async fn an_undo_is_reported_after_the_batch_that_it_takes_back() {
+    const ATTEMPTS: usize = 6;
+    let refused = || vec![internal(); ATTEMPTS].into();
+    let mut scene = Scene::set(Approve::Auto);
+    scene.server.script.lock().unwrap().refuse_report = refused();
+    scene.server.send(batch(1, "new.txt", create("new\n")));
+    scene.report(ATTEMPTS, 1).await;
+    scene.stop().await;
+    let mut undo = Command::new(env!("CARGO_BIN_EXE_aptix"));
+    undo.args(["undo", "--root"]).arg(format!("ws={}", scene.place.path().join("ws").display()));
+    let undone = undo.env("XDG_STATE_HOME", scene.place.path()).env("HOME", scene.place.path()).output().unwrap();
+    assert!(undone.status.success(), "{undone:?}");
+    scene.server.script.lock().unwrap().refuse_report = refused();
+    scene.start(Approve::Auto);
+    let reported = async {
+        while scene.server.script.lock().unwrap().locals.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    // The agent tries again after a while.
+    tokio::time::timeout(Duration::from_secs(60), reported).await.unwrap();
+    let script = scene.server.script.lock().unwrap();
+    assert_eq!((script.reports.len(), script.refuse_report.len()), (2 * ATTEMPTS + 1, 0));
+    assert!(!script.locals[0].reverts.is_empty(), "{:?}", script.locals);
 }
