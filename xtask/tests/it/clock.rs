@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use aptix_model::wire::v1;
 use serde_json::{Value, json};
 
 use crate::local_batches::{Batches, label, labelled};
@@ -100,27 +101,49 @@ fn the_last_batch_is_undone_first_whatever_the_clock_said() {
     }
 }
 
-/// What is applied locally is reported in its order, each batch once, whatever the clock of this machine said.
+/// What is applied locally is reported in its order, each batch once, whatever the clock of this machine said and whichever
+/// root it was applied in.
 #[test]
 fn local_batches_are_reported_in_their_order_whatever_the_clock_said() {
     let machine = Machine::new();
     let clock = Clock::of(&machine);
     let server = machine.server();
-    let _agent = machine.agent_in(&server, "auto", |command| clock.show(command));
+    let roots = ["left", "right"].map(|root| format!("{root}=project/{root}"));
+    let mut contents = [String::new(), String::new()];
+    for root in ["left", "right"] {
+        machine.put(&format!("{root}/a.txt"), "");
+    }
+    let url = server.url();
+    let serve = ["agent", "--server", &url, "--workspace", "demo", "--root", &roots[0], "--root", &roots[1]];
+    let mut agent = machine.aptix(&[&serve[..], &["--approve", "auto"]].concat());
+    clock.show(&mut agent);
+    let _agent = Running(agent.spawn().unwrap());
     wait_until_served(&server);
-    machine.put("a.txt", "");
-    let (mut content, mut expected) = (String::new(), Vec::new());
+    let (mut batches, mut expected) = (Batches::of(&server), Vec::new());
     for (number, step) in STEPS.concat().iter().enumerate() {
         clock.set(step);
-        let name = number.to_string();
-        write(&machine.path("a.json"), &labelled("project/a.txt", &content, &name));
-        let (done, code) = clock.run(&machine, &["apply", "a.json"]);
+        let (name, at) = (number.to_string(), number % 2);
+        let path = ["left/a.txt", "right/a.txt"][at];
+        write(&machine.path("a.json"), &labelled(path, &contents[at], &name));
+        let mut apply = machine.aptix(&["apply", "a.json", "--root", &roots[at], "--json"]);
+        clock.show(&mut apply);
+        let (done, code) = json(&apply.output().unwrap());
         assert_eq!(code, Some(0), "{done}");
-        content = format!("{name}\n{content}");
+        contents[at] = format!("{name}\n{}", contents[at]);
         expected.push(name);
+        if number % 3 == 2 {
+            batches.local(expected.len());
+        }
     }
-    let local = Batches::of(&server).local(expected.len());
-    assert_eq!(local.iter().map(label).collect::<Vec<_>>(), expected);
+    let of_root = |local: &[v1::Batch], at: usize| -> Vec<String> {
+        let names = local.iter().map(|batch| label(batch).to_owned());
+        names.filter(|name| name.parse::<usize>().unwrap() % 2 == at).collect()
+    };
+    let local = batches.local(expected.len());
+    for at in [0, 1] {
+        let expected: Vec<_> = expected.iter().skip(at).step_by(2).cloned().collect();
+        assert_eq!(of_root(&local, at), expected, "each root's batches are in its order");
+    }
 }
 
 /// A clock that is set forward by ten years and back costs no history, and nothing that was cut.

@@ -359,9 +359,6 @@ fn an_agent_killed_at_any_moment_reports_each_local_batch_once() {
     }
     let mut agent = machine.agent(&server);
     assert_eq!(labels(&Batches::of(&server).local(KILLS)), expected);
-    assert_eq!(agent.terminate(), Some(0));
-    let mut agent = machine.agent(&server);
-    wait_until_served(&server);
     submitted(&machine, &server, "c.txt");
     assert_eq!(agent.terminate(), Some(0));
     assert_eq!(labels(&Batches::of(&server).local(KILLS)), expected);

@@ -19,19 +19,24 @@ fn aptix(place: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// An agent, which is killed when this is dropped.
+struct Agent(Child);
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
 /// An agent, once the server has heard of it.
-async fn start(place: &Path, server: &FakeServer) -> Child {
+async fn start(place: &Path, server: &FakeServer) -> Agent {
     let hellos = || server.script.lock().unwrap().hellos.len();
     let before = hellos();
     let arguments = ["agent", "--server", &server.url, "--workspace", "w", "--approve", "auto"];
-    let agent = aptix(place, &arguments).spawn().unwrap();
+    let agent = Agent(aptix(place, &arguments).spawn().unwrap());
     eventually("the agent has connected", || hellos() > before).await;
     agent
-}
-
-fn kill(mut agent: Child) {
-    agent.kill().unwrap();
-    agent.wait().unwrap();
 }
 
 fn apply(place: &Path, content: &str) {
@@ -62,14 +67,13 @@ async fn a_local_batch_is_reported_again_as_it_was() {
         apply(place.path(), "first");
         eventually("the report is on its way", || server.script.lock().unwrap().is_local_lost).await;
         assert!(server.script.lock().unwrap().blobs.contains_key(&sha256(b"first").to_string()));
-        kill(agent);
+        drop(agent);
         server.script.lock().unwrap().lose_local = None;
-        let agent = start(place.path(), &server).await;
+        let _killed_at_the_end = start(place.path(), &server).await;
         let stored = if lost == Lost::Answer { 2 } else { 1 };
         eventually("the batch is reported", || reported(&server).len() == stored).await;
         let first = reported(&server).remove(0);
         assert!(reported(&server).iter().all(|again| *again == first), "{lost:?}: {:?}", reported(&server));
-        kill(agent);
     }
 }
 
