@@ -15,6 +15,7 @@ mod documents;
 mod events;
 mod failed_flush;
 mod fuzz;
+mod line_patches;
 mod live;
 mod local_batches;
 mod paths;
