@@ -14,7 +14,7 @@ import grpc
 sys.path.insert(0, str(Path(__file__).resolve().parent / "stubs"))
 
 from aptix.v1 import batch_pb2, batch_service_pb2, batch_service_pb2_grpc
-from aptix.v1 import document_pb2, file_service_pb2, file_service_pb2_grpc
+from aptix.v1 import document_pb2, file_service_pb2, file_service_pb2_grpc, source_pb2
 
 server, workspace, path = sys.argv[1:]
 channel = grpc.insecure_channel(server)
@@ -38,7 +38,7 @@ def carry_out(document: document_pb2.Document) -> batch_pb2.Batch:
 
 
 selector = file_service_pb2.FileSelector(path=path)
-asked = file_service_pb2.ReadFileRequest(workspace_id=workspace, file=selector, source=file_service_pb2.SOURCE_ACTIVE)
+asked = file_service_pb2.ReadFileRequest(workspace_id=workspace, file=selector, source=source_pb2.SOURCE_ACTIVE)
 read = files.ReadFile(asked).file
 lines = read.content.decode().splitlines()
 

@@ -8,7 +8,8 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { type Batch, BatchState, BatchView } from "./gen/aptix/v1/batch_pb.js";
 import { BatchService } from "./gen/aptix/v1/batch_service_pb.js";
 import type { Document } from "./gen/aptix/v1/document_pb.js";
-import { FileService, Source } from "./gen/aptix/v1/file_service_pb.js";
+import { FileService } from "./gen/aptix/v1/file_service_pb.js";
+import { Source } from "./gen/aptix/v1/source_pb.js";
 
 const [baseUrl = "", workspaceId = "", path = ""] = process.argv.slice(2);
 const transport = createGrpcTransport({ baseUrl });

@@ -71,6 +71,19 @@ impl Scene {
         found.matches.into_iter().map(|matched| (matched.path, matched.line, matched.is_unsaved)).collect()
     }
 
+    /// What a file is without its content: its digest, and whether that is of unsaved text.
+    fn described(&mut self, path: &str) -> (String, bool) {
+        let request = v1::StatFilesRequest {
+            workspace_id: "demo".to_owned(),
+            files: vec![selector(path)],
+            source: v1::Source::Active.into(),
+        };
+        let mut answer = self.runtime.block_on(self.files.stat_files(request)).unwrap().into_inner();
+        let Some(v1::file_result::Result::File(file)) = answer.results.remove(0).result else { panic!("{path}") };
+        let state = file.file.unwrap();
+        (state.sha256, state.is_unsaved)
+    }
+
     /// The code of what a batch is refused for; empty if it is applied.
     fn outcome(&self, document: &str) -> String {
         let (answer, _) = self.machine.submit(&self.server, document);
@@ -93,6 +106,7 @@ fn a_batch_waits_until_the_buffer_is_saved() {
     let announced = editor.announce("a.txt", "typed zebra\n");
     assert_eq!((&announced["ok"], &announced["unsaved"]), (&json!(true), &json!(true)), "{announced}");
     assert_eq!(scene.shown("a.txt"), ("typed zebra\n".to_owned(), true));
+    assert_eq!(scene.described("a.txt"), (sha256(b"typed zebra\n").to_string(), true));
     assert_eq!(scene.search("zebra|disk"), [("a.txt".to_owned(), 1, true)]);
     for text in ["disk\n", "typed zebra\n"] {
         let (answer, exit) = scene.machine.submit(&scene.server, &insert(&[("a.txt", text)], 1, "more"));

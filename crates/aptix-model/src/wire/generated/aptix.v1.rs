@@ -2113,9 +2113,10 @@ pub mod file_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Reads one file as it is now. While an agent that reads serves the workspace, it answers from the disk (SOURCE_ACTIVE);
-        /// otherwise the server answers what was last reported (SOURCE_CLOUD). A call can demand one of them. Reading touches that
-        /// file alone. The server checks that an agent's answer fits the question, and that whole content has its digest.
+        /// Reads one file as it is now. While an agent that reads serves the workspace, it answers from the disk, or from an editor's
+        /// unsaved buffer (SOURCE_ACTIVE); otherwise the server answers what was last reported (SOURCE_CLOUD). A call can demand one
+        /// of them. Reading touches that file alone. The server checks that an agent's answer fits the question, and that whole
+        /// content has its digest.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id, a path or a range is not one, or none is set.
@@ -2128,6 +2129,8 @@ pub mod file_service_client {
         ///   leads out of the root, nowhere, or in a circle.
         /// - INVALID_ARGUMENT (TOO_LARGE): the file is larger than the workstation reads (256 MiB unless its policy says less).
         /// - FAILED_PRECONDITION (FILE_CHANGED): another process wrote the file each of several times that it was read.
+        /// - FAILED_PRECONDITION (UNSAVED_BUFFER): an editor holds unsaved text of the file and does not show it, or it is larger than
+        ///   1 MiB.
         /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT): SOURCE_ACTIVE was demanded, and no agent that reads serves the workspace.
         /// - UNAVAILABLE (UNAVAILABLE.AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
         /// - DEADLINE_EXCEEDED: the agent did not answer in time.
@@ -2380,9 +2383,10 @@ pub mod file_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with FileServiceServer.
     #[async_trait]
     pub trait FileService: std::marker::Send + std::marker::Sync + 'static {
-        /// Reads one file as it is now. While an agent that reads serves the workspace, it answers from the disk (SOURCE_ACTIVE);
-        /// otherwise the server answers what was last reported (SOURCE_CLOUD). A call can demand one of them. Reading touches that
-        /// file alone. The server checks that an agent's answer fits the question, and that whole content has its digest.
+        /// Reads one file as it is now. While an agent that reads serves the workspace, it answers from the disk, or from an editor's
+        /// unsaved buffer (SOURCE_ACTIVE); otherwise the server answers what was last reported (SOURCE_CLOUD). A call can demand one
+        /// of them. Reading touches that file alone. The server checks that an agent's answer fits the question, and that whole
+        /// content has its digest.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id, a path or a range is not one, or none is set.
@@ -2395,6 +2399,8 @@ pub mod file_service_server {
         ///   leads out of the root, nowhere, or in a circle.
         /// - INVALID_ARGUMENT (TOO_LARGE): the file is larger than the workstation reads (256 MiB unless its policy says less).
         /// - FAILED_PRECONDITION (FILE_CHANGED): another process wrote the file each of several times that it was read.
+        /// - FAILED_PRECONDITION (UNSAVED_BUFFER): an editor holds unsaved text of the file and does not show it, or it is larger than
+        ///   1 MiB.
         /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT): SOURCE_ACTIVE was demanded, and no agent that reads serves the workspace.
         /// - UNAVAILABLE (UNAVAILABLE.AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
         /// - DEADLINE_EXCEEDED: the agent did not answer in time.
