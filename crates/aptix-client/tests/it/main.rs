@@ -42,6 +42,7 @@ mod roots;
 mod scenarios;
 mod shown;
 mod skip;
+mod states;
 mod surroundings;
 mod tree;
 mod undo;

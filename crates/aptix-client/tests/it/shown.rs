@@ -82,6 +82,12 @@ struct Error {
     next_action: Option<Value>,
 }
 
+/// The object itself, once it has shown to have every key and no other.
+pub(crate) fn parsed(object: Value) -> Value {
+    serde_json::from_value::<Answer>(object.clone()).unwrap_or_else(|error| panic!("{error}: {object}"));
+    object
+}
+
 /// Files with their bytes, and whether they can be run.
 pub(crate) type Files = BTreeMap<String, (Vec<u8>, bool)>;
 
@@ -194,7 +200,7 @@ fn line_patch(expected: &str) -> String {
 }
 
 /// One document in each dialect that applies, and one of the same form that is refused.
-fn documents() -> Vec<(&'static str, String, String)> {
+pub(crate) fn documents() -> Vec<(&'static str, String, String)> {
     let search = |old: &str| {
         let patch = |operation: Value| operation;
         json!({ "path": "plain.txt", "patches": [
