@@ -20,4 +20,5 @@ mod str_replace;
 mod structured_patch;
 mod tools;
 mod wire;
+mod written;
 mod wrong_shapes;
