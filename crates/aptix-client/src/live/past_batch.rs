@@ -15,7 +15,7 @@ use aptix_model::report::{FileStatus, Withheld, Written};
 use super::IsOver;
 use super::difference::{Difference, HeldFile, OnDisk, TOGETHER, absent};
 use super::local_batch::{Described, of_differences};
-use super::read::stat;
+use super::read::stat_on_disk;
 use crate::policy::Policy;
 use crate::policy::disclosure::{Disclosure, Inside};
 use crate::workspace::keep::history::entries::{self, Entry};
@@ -50,7 +50,7 @@ pub(crate) fn past_batch(
     let selectors: Vec<_> = changes.iter().map(|change| change.selector.clone()).collect();
     let mut infos = Vec::with_capacity(selectors.len());
     for part in selectors.chunks(TOGETHER) {
-        infos.extend(stat(workspace, policy, part, is_over)?);
+        infos.extend(stat_on_disk(workspace, policy, part, is_over)?);
     }
     let mut rule = Rule { workspace, disclosure: Disclosure::new(workspace, policy), listings: Listings::default() };
     let (mut left, mut current) = (Vec::new(), Vec::new());
