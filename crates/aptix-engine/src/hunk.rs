@@ -68,11 +68,12 @@ impl HunkError {
     #[must_use]
     pub fn failure(self) -> Failure {
         let (reason, detail, hint) = match self {
-            Self::Missing(_) | Self::Expired(_) => (
-                Reason::NotFound,
-                matches!(self, Self::Expired(_)).then_some(Detail::Expired),
-                "prepare the edit again without existing_hunk_id, and apply the id you get",
-            ),
+            Self::Missing(_) => {
+                (Reason::NotFound, None, "prepare the edit again without existing_hunk_id, and apply the id you get")
+            }
+            Self::Expired(_) => {
+                (Reason::HunkExpired, None, "prepare the edit again without existing_hunk_id, and apply the id you get")
+            }
             Self::WrongOwner(_) => {
                 (Reason::WrongOwner, None, "prepare the edit yourself: only who prepared it can apply or replace it")
             }

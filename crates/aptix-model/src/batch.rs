@@ -4,6 +4,7 @@
 
 mod anchor;
 mod diff;
+mod kind;
 mod line_patch;
 mod search;
 mod whole_file;

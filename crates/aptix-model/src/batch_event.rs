@@ -18,6 +18,12 @@ words! {
         Expired = "EXPIRED",
         /// It was applied or undone on the workstation, and stored as ended.
         Local = "LOCAL",
+        /// It was planned, and stored as prepared or, if the plan was refused, as ended.
+        Prepared = "PREPARED",
+        /// Its owner let the prepared batch be applied.
+        Freed = "FREED",
+        /// A person refused it.
+        Rejected = "REJECTED",
     }
 }
 

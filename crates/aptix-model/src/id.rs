@@ -115,6 +115,8 @@ chosen! {
     WorkspaceId = "a workspace id", "1 to 64 of the characters A-Z a-z 0-9 . _ -, not beginning with . or -", 64, is_name_byte;
     /// Names an agent: one installation that serves workspaces.
     AgentId = "an agent id", "1 to 64 of the characters A-Z a-z 0-9 . _ -, not beginning with . or -", 64, is_name_byte;
+    /// Names who prepares a batch, and alone may apply or replace it.
+    OwnerId = "an owner", "1 to 128 visible ASCII characters, not beginning with . or -", 128, |byte| byte.is_ascii_graphic();
     /// Names the author's session; whose clipboards and history a batch belongs to.
     SessionId = "a session id", "1 to 128 visible ASCII characters, not beginning with . or -", 128, |byte| byte.is_ascii_graphic();
     /// Names a conversation in a session; for records and logs.

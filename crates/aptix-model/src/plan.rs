@@ -15,6 +15,15 @@ pub struct Plan {
     pub places: Vec<Vec<Place>>,
 }
 
+/// What came of preparing a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Planned {
+    /// The plan.
+    Plan(Plan),
+    /// The report that says why there is none; its outcome is not APPLIED.
+    Refused(Report),
+}
+
 /// Whole lines of a file that a plan replaces, with as many of the lines around them as single the place out in the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {

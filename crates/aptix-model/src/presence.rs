@@ -52,6 +52,8 @@ pub enum QuestionKind {
     Search,
     /// What would become of a batch.
     Preview,
+    /// The plan of a batch that is being prepared.
+    Prepare,
 }
 
 impl QuestionKind {
@@ -64,6 +66,7 @@ impl QuestionKind {
             Self::List => "list",
             Self::Search => "search",
             Self::Preview => "preview",
+            Self::Prepare => "prepare",
         }
     }
 }

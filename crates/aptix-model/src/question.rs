@@ -1,10 +1,12 @@
 //! What is asked of a workstation, and what it replies.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Origin};
 use crate::failure::Failure;
 use crate::live::{FileContent, FileInfo, FilePage, FilePart, FileSelector, ListFiles, SearchFiles, SearchMatches};
+use crate::plan::Planned;
 use crate::report::Report;
 
 /// What is asked.
@@ -20,6 +22,8 @@ pub enum Question {
     Search(SearchFiles),
     /// What would become of a batch.
     Preview(Batch),
+    /// The plan of a batch that is being prepared, and whose turn the batch comes from.
+    Prepare(Batch, Origin),
 }
 
 /// What is replied: of the question's kind, or a failure.
@@ -35,6 +39,8 @@ pub enum Reply {
     Search(SearchMatches),
     /// What the report of the batch would be.
     Preview(Report),
+    /// The plan, or why there is none.
+    Prepare(Box<Planned>),
     /// Why there is no reply.
     Failed(Failure),
 }

@@ -94,6 +94,8 @@ catalogue! {
         ResultFinal = "RESULT_FINAL",
         /// A prepared edit belongs to another caller.
         WrongOwner = "WRONG_OWNER",
+        /// The time in which a prepared edit could be applied is over.
+        HunkExpired = "HUNK_EXPIRED",
         /// The state of the batch does not allow this step.
         InvalidState = "INVALID_STATE",
         /// The caller's lease on the workspace is not, or no longer, in force.

@@ -1,11 +1,13 @@
 //! A batch as it is kept: its content, the ids it was given, and where it is in its life.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::actor::Actor;
 use crate::batch::{Batch, Origin, Target};
-use crate::id::{BatchId, ChangeId, FilePatchId, RequestId, Revision, WorkspaceId};
+use crate::id::{BatchId, ChangeId, FilePatchId, OwnerId, RequestId, Revision, WorkspaceId};
+use crate::plan::Plan;
 use crate::report::Report;
 use crate::state::BatchState;
 
@@ -50,6 +52,8 @@ pub enum Source {
     /// An author submitted it.
     #[default]
     Submitted,
+    /// An author prepared it: it is applied only as it was planned.
+    Prepared(Box<Preparation>),
     /// It was carried out on the workstation itself, and is stored as ended.
     Local {
         /// Who did it.
@@ -57,6 +61,32 @@ pub enum Source {
         /// The batch that it took back, if it was an undo; the server need not know it.
         reverts: Option<BatchId>,
     },
+}
+
+/// How a batch was prepared.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Preparation {
+    /// Who prepared it, and alone may apply or replace it.
+    pub owner: OwnerId,
+    /// From when on, by the server's clock, it can no more be applied.
+    pub expires: UnixMillis,
+    /// What it would do; absent if the plan was refused, and the batch stored as ended.
+    pub plan: Option<Plan>,
+    /// The prepared batch whose place it took.
+    pub replaces: Option<BatchId>,
+    /// The request that had it applied; known to the server alone.
+    pub freed: Option<RequestId>,
+}
+
+impl BatchRecord {
+    /// How it was prepared, if it was.
+    #[must_use]
+    pub fn preparation(&self) -> Option<&Preparation> {
+        match &self.source {
+            Source::Prepared(preparation) => Some(preparation),
+            Source::Submitted | Source::Local { .. } => None,
+        }
+    }
 }
 
 /// The ids of one file patch.

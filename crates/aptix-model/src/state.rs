@@ -75,12 +75,11 @@ impl BatchState {
     pub const fn after(self, step: Step) -> Result<Self, StepError> {
         Ok(match (self, step) {
             (Self::Preparing, Step::PlanReady) => Self::Prepared,
-            (Self::Preparing, Step::Report(Outcome::Failed)) => Self::Failed,
             (Self::Prepared, Step::Apply) | (Self::PendingApproval, Step::Approve) => Self::Approved,
-            (Self::PendingApproval, Step::Reject) => Self::Rejected,
             (Self::Approved, Step::Report(Outcome::Applied)) => Self::Applied,
-            (Self::Approved, Step::Report(Outcome::Failed)) => Self::Failed,
-            (Self::Approved, Step::Report(Outcome::Rejected)) => Self::Rejected,
+            (Self::Preparing | Self::Approved, Step::Report(Outcome::Failed)) => Self::Failed,
+            (Self::Preparing | Self::Approved, Step::Report(Outcome::Rejected))
+            | (Self::Prepared | Self::PendingApproval | Self::Approved, Step::Reject) => Self::Rejected,
             (Self::Preparing | Self::Prepared | Self::PendingApproval | Self::Approved, Step::Cancel) => {
                 Self::Cancelled
             }

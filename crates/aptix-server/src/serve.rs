@@ -98,6 +98,7 @@ where
         never = report_health(store.as_ref(), &health) => match never {},
         never = admission.watch_answers() => match never {},
         never = sweep(store.as_ref(), options.blob_retention) => match never {},
+        never = expire(&dispatcher) => match never {},
     };
     dispatcher.stop();
     match timeout(LAST_GRACE, dispatcher.finish()).await {
@@ -168,6 +169,16 @@ async fn sweep(store: &dyn Store, retention: Duration) -> Infallible {
             Ok(0) => {}
             Ok(swept) => tracing::info!(swept, "unnamed blobs were removed"),
             Err(error) => tracing::warn!(%error, "unnamed blobs could not be removed"),
+        }
+    }
+}
+
+/// Ends prepared batches whose time is over.
+async fn expire(dispatcher: &Arc<Dispatcher>) -> Infallible {
+    loop {
+        sleep(dispatcher.settings().expiry_sweep).await;
+        if let Err(error) = dispatcher.expire().await {
+            tracing::warn!(?error, "prepared batches whose time is over could not be ended");
         }
     }
 }

@@ -20,6 +20,7 @@ mod live;
 mod local_batches;
 mod paths;
 mod person;
+mod prepared;
 mod previews;
 mod processes;
 mod readme;

@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Questions that hold a place at one time; the others wait.
 const AT_ONCE: usize = 8;
 
-/// How many of these may be previews, which take longer than all others.
+/// How many of these may be previews or plans, which take longer than all others.
 const PREVIEWS: usize = 2;
 
 /// The places.
@@ -32,7 +32,9 @@ impl AnswerPlaces {
     /// Waits for a place for a question of this kind.
     pub(super) async fn take(&self, kind: QuestionKind) -> Option<Held> {
         let preview = match kind {
-            QuestionKind::Preview => Some(Arc::clone(&self.previews).acquire_owned().await.ok()?),
+            QuestionKind::Preview | QuestionKind::Prepare => {
+                Some(Arc::clone(&self.previews).acquire_owned().await.ok()?)
+            }
             _ => None,
         };
         Some((Arc::clone(&self.all).acquire_owned().await.ok()?, preview))

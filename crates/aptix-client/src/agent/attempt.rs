@@ -7,6 +7,7 @@ use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::limits::{Limits, REPORT_DIFF_BYTES};
+use aptix_model::plan::Plan;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::report::Report;
@@ -77,6 +78,11 @@ pub(super) async fn attempt(
     if let Some(failure) = agent.approval.beforehand() {
         return Ok(Err(vec![failure]));
     }
+    let prepared = match record.preparation().map(|preparation| &preparation.plan) {
+        None => None,
+        Some(Some(plan)) => Some(plan.clone()),
+        Some(None) => return Ok(Err(vec![without_plan()])),
+    };
     let fetched = tokio::select! {
         fetched = fetch_blobs(&session.connection, record.batch.clone()) => fetched,
         () = withdrawn.cancelled() => return Err(Unfinished::cancelled(session, traced)),
@@ -91,7 +97,8 @@ pub(super) async fn attempt(
         }
     };
     let (of_batch, token) = (traced.clone(), withdrawn.clone());
-    let outcome = agent.blocking(move |agent| commit(agent, id, &of_batch, &batch, &token)).await?;
+    let outcome =
+        agent.blocking(move |agent| commit(agent, id, &of_batch, (&batch, prepared.as_ref()), &token)).await?;
     outcome.ok_or_else(|| match agent.stop.is_cancelled() {
         true => Unfinished::Interrupted,
         false => Unfinished::cancelled(session, traced),
@@ -149,12 +156,12 @@ fn check_size(blob: BlobRef, fetched: u64) -> Result<(), Failure> {
     Err(Failure::new(Reason::TooLarge, message).detail(Detail::File).hint("send several smaller batches"))
 }
 
-/// Applies a batch whose blobs are fetched; nothing if a question about it became void. Blocks.
+/// Applies a batch whose blobs are fetched, as it was planned if it was prepared; nothing if a question about it became void. Blocks.
 fn commit(
     agent: &Agent,
     id: BatchId,
     traced: &Traced,
-    batch: &Batch,
+    (batch, prepared): (&Batch, Option<&Plan>),
     withdrawn: &CancellationToken,
 ) -> Option<Outcome> {
     let Agent { local, service, approval, stop, .. } = agent;
@@ -184,7 +191,7 @@ fn commit(
         origin: &traced.trace.origin,
         diff_bytes: REPORT_DIFF_BYTES,
         mode: Mode::CommitWithReceipt { batch: id, encode: &encode, compare: &compare },
-        prepared: None,
+        prepared,
     };
     let applied = apply::apply(local, batch, options, &mut |proposal| {
         if let Some(Err(failure)) = receipt.get() {
@@ -205,6 +212,13 @@ fn commit(
         Err(_) if is_void.get() => None,
         Err(refusal) => Some(Err(refusal.failures)),
     }
+}
+
+/// The failure of a prepared batch that came without what binds it.
+fn without_plan() -> Failure {
+    Failure::new(Reason::InvalidState, "the batch was prepared, and came without its plan; nothing was written")
+        .detail(Detail::NotPrepared)
+        .hint("prepare the batch again, look at its plan, then apply it")
 }
 
 /// Logs once that a root has another path than when the agent began.

@@ -128,8 +128,8 @@ fn noted(
     }
     let work = match (batch, change) {
         (Some(batch), change @ (Change::Approved(_) | Change::Omitted)) => {
-            let withdrawn = alive.child_token();
-            waiting.insert(batch, withdrawn.clone());
+            // A batch that was prepared comes twice if it was let go ahead before the first event about it was sent.
+            let withdrawn = waiting.entry(batch).or_insert_with(|| alive.child_token()).clone();
             Some((batch, if is_near { change } else { Change::Omitted }, withdrawn))
         }
         // After an unreadable event the batch is not known to be free to be applied.

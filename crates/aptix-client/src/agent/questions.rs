@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use aptix_model::failure::Failure;
+use aptix_model::plan::Planned;
 use aptix_model::presence::QuestionKind;
 use aptix_model::question::Reply;
 use aptix_model::reason::Reason;
@@ -93,10 +94,16 @@ async fn answer(agent: &Arc<Agent>, ask: Ask, wanted: Wanted) -> Option<(Answer,
         places = agent.places.take(ask.kind()) => places?,
         () = wanted.over() => return None,
     };
-    if ask.kind() == QuestionKind::Preview
-        && let Some(failure) = agent.approval.beforehand()
-    {
-        return Some((fitting(Answer(Reply::Preview(refusal(vec![failure])).into())), Some(places)));
+    if let Some(failure) = agent.approval.beforehand() {
+        let refused = || refusal(vec![failure]);
+        let reply = match ask.kind() {
+            QuestionKind::Preview => Some(Reply::Preview(refused())),
+            QuestionKind::Prepare => Some(Reply::Prepare(Box::new(Planned::Refused(refused())))),
+            QuestionKind::Read | QuestionKind::Stat | QuestionKind::List | QuestionKind::Search => None,
+        };
+        if let Some(reply) = reply {
+            return Some((fitting(Answer(reply.into())), Some(places)));
+        }
     }
     let work = agent.blocking(move |agent| {
         let service = &agent.service;

@@ -1,13 +1,14 @@
 //! What the workstation replies to the server's questions: files as they are, and what would become of a batch, under the
 //! policy of this moment. Nothing is written.
 
-use aptix_model::batch::{Batch, Content};
+use aptix_model::batch::{Batch, Content, Origin};
 use aptix_model::failure::Failure;
-use aptix_model::limits::REPORT_DIFF_BYTES;
+use aptix_model::limits::{PLACES_BYTES, REPORT_DIFF_BYTES};
+use aptix_model::plan::{Place, Plan, Planned};
 use aptix_model::presence::QuestionKind;
 use aptix_model::question::{Question, Reply};
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::{Report, Warning};
+use aptix_model::report::{FileReport, Report, Warning};
 use aptix_model::wire::question::{Answer, Ask};
 
 use super::report::refusal;
@@ -25,7 +26,14 @@ pub struct FromDisk;
 
 impl Answering for FromDisk {
     fn kinds(&self) -> &[QuestionKind] {
-        &[QuestionKind::Read, QuestionKind::Stat, QuestionKind::List, QuestionKind::Search, QuestionKind::Preview]
+        &[
+            QuestionKind::Read,
+            QuestionKind::Stat,
+            QuestionKind::List,
+            QuestionKind::Search,
+            QuestionKind::Preview,
+            QuestionKind::Prepare,
+        ]
     }
 
     fn answer(&self, local: &Workspace, policies: &PolicyFiles, ask: &Ask, wanted: &Wanted) -> Answer {
@@ -47,7 +55,14 @@ fn reply(local: &Workspace, policies: &PolicyFiles, question: &Question, is_over
         Question::Stat(files) => read::stat(local, &policy, files, is_over).map(Reply::Stat),
         Question::List(call) => list::list(local, &policy, call, is_over).map(Reply::List),
         Question::Search(call) => search::search(local, &policy, call, is_over).map(Reply::Search),
-        Question::Preview(batch) => Ok(Reply::Preview(preview(local, &policy, batch, is_over))),
+        Question::Preview(batch) => {
+            let planned = plan(local, &policy, (batch, &Origin::default()), is_over);
+            Ok(Reply::Preview(planned.map_or_else(|refused| refused, |plan| plan.report)))
+        }
+        Question::Prepare(batch, origin) => {
+            let planned = plan(local, &policy, (batch, origin), is_over);
+            Ok(Reply::Prepare(Box::new(planned.map_or_else(Planned::Refused, Planned::Plan))))
+        }
     };
     replied.unwrap_or_else(Reply::Failed)
 }
@@ -58,8 +73,14 @@ fn failed(failures: Vec<Failure>) -> Reply {
     Reply::Failed(first.unwrap_or_else(|| Failure::new(Reason::InvalidRequest, "the question cannot be understood")))
 }
 
-/// The report that a batch would have if it were applied now, and a person agreed where one has to.
-fn preview(local: &Workspace, policy: &Policy, batch: &Batch, is_over: &dyn Fn() -> bool) -> Report {
+/// What a batch would do if it were applied now, and a person agreed where one has to; else the report that says why it would do
+/// nothing.
+fn plan(
+    local: &Workspace,
+    policy: &Policy,
+    (batch, origin): (&Batch, &Origin),
+    is_over: &dyn Fn() -> bool,
+) -> Result<Plan, Report> {
     let blobs: Vec<_> = batch
         .files
         .iter()
@@ -73,21 +94,23 @@ fn preview(local: &Workspace, policy: &Policy, batch: &Batch, is_over: &dyn Fn()
         })
         .collect();
     if !blobs.is_empty() {
-        return refusal(blobs);
+        return Err(refusal(blobs));
     }
-    let (mut asked, mode) = (Vec::new(), Mode::Preview { is_over });
-    let options = ApplyOptions { diff_bytes: REPORT_DIFF_BYTES, ..ApplyOptions::new(policy, mode) };
+    let (mut asked, mut places, mode) = (Vec::new(), Vec::new(), Mode::Preview { is_over });
+    let options = ApplyOptions { origin, diff_bytes: REPORT_DIFF_BYTES, ..ApplyOptions::new(policy, mode) };
     let planned = apply(local, batch, options, &mut |proposal: &Proposal<'_>| {
         asked = proposal.unanswered();
+        places = proposal.plan.files.iter().map(|file| file.places(PLACES_BYTES)).collect();
         Decision::Apply
     });
-    match planned {
-        Ok(mut report) => {
-            report.warnings.extend(asked.into_iter().map(needs_agreement));
-            report
-        }
-        Err(refused) => refusal(refused.failures),
+    let mut report = planned.map_err(|refused| refusal(refused.failures))?;
+    report.warnings.extend(asked.into_iter().map(needs_agreement));
+    let shown = |(places, file): (Vec<Place>, &FileReport)| if file.withheld.is_none() { places } else { Vec::new() };
+    let mut places: Vec<_> = places.into_iter().zip(&report.files).map(shown).collect();
+    if places.iter().flatten().map(Place::size).sum::<usize>() > PLACES_BYTES {
+        places.iter_mut().for_each(Vec::clear);
     }
+    Ok(Plan { report, places })
 }
 
 /// The warning about a file whose change a person has to agree to.
@@ -105,6 +128,9 @@ fn without_places(local: &Workspace, policies: &PolicyFiles, mut reply: Reply) -
         Reply::Read(files) => files.iter_mut().filter_map(|file| file.as_mut().err()).for_each(name_in),
         Reply::Stat(files) => files.iter_mut().filter_map(|file| file.as_mut().err()).for_each(name_in),
         Reply::Preview(report) => places.name_in_report(report),
+        Reply::Prepare(planned) => match &mut **planned {
+            Planned::Plan(Plan { report, .. }) | Planned::Refused(report) => places.name_in_report(report),
+        },
         Reply::List(_) | Reply::Search(_) => {}
     }
     reply

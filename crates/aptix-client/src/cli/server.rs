@@ -107,7 +107,7 @@ pub(super) fn view_of<'a>(record: &'a BatchRecord, outcome: Result<Option<&'a Re
     let stored = Some(Stored { id: record.id, state: record.state, ids: Cow::Borrowed(&record.ids) });
     let undoes = match record.source {
         Source::Local { reverts, .. } => reverts.map(|id| Undoes { id: id.to_string().into(), label: None }),
-        Source::Submitted => None,
+        Source::Submitted | Source::Prepared(_) => None,
     };
     BatchView { paths: paths_of(record), stored, undoes, ..BatchView::new(&record.batch, outcome) }
 }

@@ -213,12 +213,12 @@ mod tests {
         let now = UnixMillis(2_000);
         assert_eq!(reason(hunks.take(id(2), ANN, 1, now)), "NOT_FOUND");
         assert_eq!(reason(hunks.take(id(1), BOB, 1, now)), "WRONG_OWNER");
-        assert_eq!(reason(hunks.take(id(1), ANN, 1, over)), "NOT_FOUND.EXPIRED");
+        assert_eq!(reason(hunks.take(id(1), ANN, 1, over)), "HUNK_EXPIRED");
         for (existing, member, kind, now, expected) in [
             (2, ANN, "append", now, "NOT_FOUND"),
             (1, BOB, "append", now, "WRONG_OWNER"),
             (1, ANN, "insert_after", now, "INVALID_STATE.OTHER_KIND"),
-            (1, ANN, "append", over, "NOT_FOUND.EXPIRED"),
+            (1, ANN, "append", over, "HUNK_EXPIRED"),
         ] {
             assert_eq!(reason(hunks.place(Some(id(existing)), member, kind, id(9), now)), expected);
         }

@@ -314,6 +314,27 @@ impl v1::batch_service_server::BatchService for FakeServer {
         Err(Status::unimplemented("no agent submits"))
     }
 
+    async fn prepare_batch(
+        &self,
+        _: Request<v1::PrepareBatchRequest>,
+    ) -> Result<Response<v1::PrepareBatchResponse>, Status> {
+        Err(Status::unimplemented("no agent prepares"))
+    }
+
+    async fn apply_prepared(
+        &self,
+        _: Request<v1::ApplyPreparedRequest>,
+    ) -> Result<Response<v1::ApplyPreparedResponse>, Status> {
+        Err(Status::unimplemented("no agent lets a batch be applied"))
+    }
+
+    async fn reject_batch(
+        &self,
+        _: Request<v1::RejectBatchRequest>,
+    ) -> Result<Response<v1::RejectBatchResponse>, Status> {
+        Err(Status::unimplemented("no agent rejects through a server"))
+    }
+
     async fn get_change(&self, _: Request<v1::GetChangeRequest>) -> Result<Response<v1::GetChangeResponse>, Status> {
         Err(Status::unimplemented("no agent reads changes"))
     }

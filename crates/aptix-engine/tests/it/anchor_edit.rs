@@ -296,7 +296,7 @@ fn a_plan_belongs_to_its_member_and_its_kind() {
         let over = plan.expires;
         for (existing, member, kind, now, expected) in [
             (None, ann, kind, now, "NOT_FOUND"),
-            (Some(&plan), ann, kind, over, "NOT_FOUND.EXPIRED"),
+            (Some(&plan), ann, kind, over, "HUNK_EXPIRED"),
             (Some(&plan), bob, kind, now, "WRONG_OWNER"),
             (Some(&plan), ann, "other", now, "INVALID_STATE.OTHER_KIND"),
         ] {
@@ -308,7 +308,7 @@ fn a_plan_belongs_to_its_member_and_its_kind() {
         assert_eq!(hunk::apply(id(1), Some(&plan), ann, now), Ok(&plan));
         for (kept, member, now, expected) in [
             (None, ann, now, "NOT_FOUND"),
-            (Some(&plan), ann, over, "NOT_FOUND.EXPIRED"),
+            (Some(&plan), ann, over, "HUNK_EXPIRED"),
             (Some(&plan), bob, now, "WRONG_OWNER"),
             (Some(&plan), bob, over, "WRONG_OWNER"),
             (Some(&plan), reader, now, "POLICY_DENIED"),

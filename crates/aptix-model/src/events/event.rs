@@ -49,6 +49,12 @@ pub enum Event<'a> {
     Reported(BatchState, Option<(&'a Batch, &'a Report)>),
     /// Its author withdrew the batch.
     Cancelled,
+    /// Its owner let the prepared batch be applied.
+    Freed,
+    /// A person refused the batch.
+    Rejected,
+    /// The time in which the prepared batch could be applied is over.
+    Expired,
     /// The agent stopped its work on a batch that was withdrawn.
     Withdrawn,
 }
@@ -79,6 +85,9 @@ impl Event<'_> {
             Self::CallRefused(_) => "Call.Refused",
             Self::Reported(..) => "Batch.Reported",
             Self::Cancelled => "Batch.Cancelled",
+            Self::Freed => "Batch.Freed",
+            Self::Rejected => "Batch.Rejected",
+            Self::Expired => "Batch.Expired",
             Self::Withdrawn => "Batch.Withdrawn",
         }
     }
@@ -123,7 +132,7 @@ impl Event<'_> {
                 batch.into_iter().fold(line, of_batch)
             }
             Self::CallRefused(failures) => blamed(line, failures),
-            Self::Cancelled | Self::Withdrawn => line,
+            Self::Cancelled | Self::Freed | Self::Rejected | Self::Expired | Self::Withdrawn => line,
         }
     }
 }

@@ -111,8 +111,8 @@ catalogue! {
         Elision = "ELISION",
         /// A content format that is not known.
         ContentFormat = "CONTENT_FORMAT",
-        /// A prepared edit whose time is up.
-        Expired = "EXPIRED",
+        /// A batch that is not prepared, or is not any more.
+        NotPrepared = "NOT_PREPARED",
         /// A prepared edit of another kind.
         OtherKind = "OTHER_KIND",
         /// A required value is absent.

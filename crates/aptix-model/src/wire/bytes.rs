@@ -5,6 +5,7 @@ use prost::Message;
 
 use super::v1;
 use crate::batch::Batch;
+use crate::plan::{Plan, Planned};
 use crate::report::Report;
 
 /// Why bytes are not what was kept.
@@ -45,4 +46,24 @@ pub fn report_from_bytes(bytes: &[u8]) -> Result<Report, BytesError> {
     let error = |why| BytesError { kind: "a report", why };
     let report = v1::Report::decode(bytes).map_err(|failure| error(failure.to_string()))?;
     Report::try_from(report).map_err(|failures| error(failures.iter().map(ToString::to_string).collect()))
+}
+
+/// A plan as bytes.
+#[must_use]
+pub fn plan_to_bytes(plan: &Plan) -> Vec<u8> {
+    v1::Plan::from(plan.clone()).encode_to_vec()
+}
+
+/// The plan that these bytes were made of.
+///
+/// # Errors
+/// When they were not made by [`plan_to_bytes`].
+pub fn plan_from_bytes(bytes: &[u8]) -> Result<Plan, BytesError> {
+    let error = |why| BytesError { kind: "a plan", why };
+    let plan = v1::Plan::decode(bytes).map_err(|failure| error(failure.to_string()))?;
+    match Planned::try_from(plan) {
+        Ok(Planned::Plan(plan)) => Ok(plan),
+        Ok(Planned::Refused(_)) => Err(error("its report is that of a refusal".to_owned())),
+        Err(failures) => Err(error(failures.iter().map(ToString::to_string).collect())),
+    }
 }

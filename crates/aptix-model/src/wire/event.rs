@@ -14,6 +14,9 @@ impl From<EventKind> for v1::EventKind {
             EventKind::Cancelled => Self::Cancelled,
             EventKind::Expired => Self::Expired,
             EventKind::Local => Self::Local,
+            EventKind::Prepared => Self::Prepared,
+            EventKind::Freed => Self::Freed,
+            EventKind::Rejected => Self::Rejected,
         }
     }
 }

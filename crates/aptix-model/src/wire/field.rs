@@ -3,10 +3,13 @@
 
 use core::str::FromStr;
 
+use prost_types::Timestamp;
+
 use crate::digest::{DigestError, Sha256Digest};
 use crate::failure::Failure;
-use crate::id::{ChangeId, IdError};
+use crate::id::{BatchId, ChangeId, IdError};
 use crate::reason::{Detail, Reason};
+use crate::record::UnixMillis;
 
 /// protobuf's empty string is this crate's nothing.
 pub(super) fn given(text: String) -> Option<String> {
@@ -91,4 +94,19 @@ pub(super) fn each_below<W, T>(
 pub(super) fn with_id<T, W>(changes: Vec<T>, ids: &[ChangeId], message: impl Fn(T, String) -> W) -> Vec<W> {
     let ids = ids.iter().map(|id| format!("{id}")).chain(core::iter::repeat(String::new()));
     changes.into_iter().zip(ids).map(|(change, id)| message(change, id)).collect()
+}
+
+/// Reads the id of a batch from a field that may be empty.
+///
+/// # Errors
+/// INVALID_REQUEST (ID_FORMAT), naming the field.
+pub fn optional_id(field: &str, text: &str) -> Result<Option<BatchId>, Failure> {
+    if text.is_empty() { Ok(None) } else { id(field, text).map(Some) }
+}
+
+/// A time as milliseconds since 1970-01-01 UTC.
+pub(super) fn millis(time: &Timestamp) -> UnixMillis {
+    let (seconds, nanos) =
+        (u64::try_from(time.seconds).unwrap_or_default(), u64::try_from(time.nanos).unwrap_or_default());
+    UnixMillis(seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000))
 }

@@ -39,6 +39,10 @@ enum Part {
 #[derive(Clone, Copy)]
 enum Step {
     Report(Part),
+    /// A part of the report of its plan.
+    Planned(Part),
+    Places,
+    Plan,
     Content,
     Texts,
     Edit,
@@ -57,9 +61,20 @@ enum Submitted {
 /// What a report to the server can do without. Its files stay: the server stores what became of each.
 const SENT: [Part; 3] = [Part::Diff, Part::Warnings, Part::Changes];
 const STORED: [Part; 1] = [Part::Diff];
-const ANSWERED: [Step; 5] =
-    [Step::Report(Part::Diff), Step::Content, Step::Report(Part::Details), Step::Texts, Step::Report(Part::Failures)];
-const STREAMED: [Step; 7] = [
+/// A prepared batch is stored only if what binds it fits beside its content.
+const ANSWERED: [Step; 9] = [
+    Step::Report(Part::Diff),
+    Step::Planned(Part::Diff),
+    Step::Planned(Part::Warnings),
+    Step::Places,
+    Step::Content,
+    Step::Report(Part::Details),
+    Step::Texts,
+    Step::Report(Part::Failures),
+    Step::Plan,
+];
+const STREAMED: [Step; 8] = [
+    Step::Plan,
     Step::Content,
     Step::Report(Part::Diff),
     Step::Report(Part::Details),
@@ -192,6 +207,15 @@ impl Step {
     fn leave_out(self, batch: &mut v1::Batch) {
         match (self, &mut batch.edit) {
             (Self::Report(part), _) => batch.report.iter_mut().for_each(|report| part.leave_out(report)),
+            (Self::Planned(_) | Self::Places | Self::Plan, _) => {
+                let Some(preparation) = &mut batch.preparation else { return };
+                let Some(plan) = &mut preparation.plan else { return };
+                match self {
+                    Self::Planned(part) => plan.report.iter_mut().for_each(|report| part.leave_out(report)),
+                    Self::Places => plan.files.iter_mut().for_each(|file| file.places.clear()),
+                    _ => preparation.plan = None,
+                }
+            }
             (Self::Edit, edit) => *edit = None,
             (Self::Origin, _) => {
                 batch.origin = None;

@@ -24,6 +24,10 @@ impl TryFrom<v1::question::Ask> for Question {
             v1::question::Ask::ListFiles(request) => request.try_into().map(Self::List),
             v1::question::Ask::SearchFiles(request) => request.try_into().map(Self::Search),
             v1::question::Ask::Preview(edit) => edit.try_into().map(Self::Preview),
+            v1::question::Ask::Prepare(v1::PrepareQuestion { edit, origin }) => {
+                let edit = edit.ok_or_else(|| missing("prepare.edit", "the batch's content"))?;
+                Ok(Self::Prepare(edit.try_into()?, origin.unwrap_or_default().into()))
+            }
         }
     }
 }
@@ -41,6 +45,7 @@ impl From<Reply> for v1::answer::Answer {
             Reply::List(page) => Self::ListFiles(page.into()),
             Reply::Search(found) => Self::SearchFiles(found.into()),
             Reply::Preview(report) => Self::Preview(report.into()),
+            Reply::Prepare(planned) => Self::Prepare((*planned).into()),
             Reply::Failed(failure) => Self::Failure(failure.into()),
         }
     }

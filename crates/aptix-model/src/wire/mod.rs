@@ -11,6 +11,7 @@ mod field;
 pub mod fit;
 mod hunks;
 pub mod live;
+mod plan;
 mod presence;
 pub mod question;
 mod quote;
@@ -20,8 +21,8 @@ mod search;
 pub mod v1;
 
 pub use event::event_kind;
-pub use field::{digest, id, missing};
-pub use record::{View, batch_state, event_message, file_ids, optional_id};
+pub use field::{digest, id, missing, optional_id};
+pub use record::{View, batch_state, event_message, file_ids};
 
 /// The protocol's descriptors, for gRPC reflection: an encoded `google.protobuf.FileDescriptorSet`.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/aptix.v1.binpb");

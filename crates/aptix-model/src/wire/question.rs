@@ -24,6 +24,7 @@ impl Ask {
             v1::question::Ask::ListFiles(_) => QuestionKind::List,
             v1::question::Ask::SearchFiles(_) => QuestionKind::Search,
             v1::question::Ask::Preview(_) => QuestionKind::Preview,
+            v1::question::Ask::Prepare(_) => QuestionKind::Prepare,
         }
     }
 
@@ -36,6 +37,7 @@ impl Ask {
             v1::question::Ask::ListFiles(ask) => ask.encoded_len(),
             v1::question::Ask::SearchFiles(ask) => ask.encoded_len(),
             v1::question::Ask::Preview(edit) => edit.encoded_len(),
+            v1::question::Ask::Prepare(ask) => ask.encoded_len(),
         }
     }
 }
@@ -57,6 +59,7 @@ impl Answer {
             v1::answer::Answer::ListFiles(answer) => answer.encoded_len(),
             v1::answer::Answer::SearchFiles(answer) => answer.encoded_len(),
             v1::answer::Answer::Preview(answer) => answer.encoded_len(),
+            v1::answer::Answer::Prepare(answer) => answer.encoded_len(),
         }
     }
 
@@ -81,6 +84,7 @@ impl Answer {
             v1::answer::Answer::ListFiles(_) => Some(QuestionKind::List),
             v1::answer::Answer::SearchFiles(_) => Some(QuestionKind::Search),
             v1::answer::Answer::Preview(_) => Some(QuestionKind::Preview),
+            v1::answer::Answer::Prepare(_) => Some(QuestionKind::Prepare),
         }
     }
 }

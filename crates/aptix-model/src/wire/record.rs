@@ -3,14 +3,14 @@
 use prost_types::Timestamp;
 
 use super::edit::{target, with_ids};
-use super::field::{digest, given, id, missing, unknown_enum};
+use super::field::{digest, given, id, millis, missing, optional_id, unknown_enum};
 use super::quote::is_quote;
-use super::v1;
+use super::{plan, v1};
 use crate::actor::{Actor, ActorKind};
 use crate::batch::{Batch, FileEdit, FilePatch};
 use crate::cursor::Cursor;
 use crate::failure::Failure;
-use crate::id::{BatchId, Revision};
+use crate::id::Revision;
 use crate::record::{BatchOutline, BatchRecord, FileIds, Source, UnixMillis};
 use crate::report::Report;
 use crate::state::BatchState;
@@ -56,19 +56,15 @@ impl From<UnixMillis> for Timestamp {
     }
 }
 
-fn millis(time: &Timestamp) -> UnixMillis {
-    let (seconds, nanos) =
-        (u64::try_from(time.seconds).unwrap_or_default(), u64::try_from(time.nanos).unwrap_or_default());
-    UnixMillis(seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000))
-}
-
 impl From<BatchRecord> for v1::Batch {
     /// The whole batch, with its report.
     fn from(record: BatchRecord) -> Self {
         let (source, author, reverts) = match record.source {
             Source::Submitted => (v1::BatchSource::Submitted, Actor::unnamed(ActorKind::Author), None),
-            Source::Local { author, reverts } => (v1::BatchSource::Local, author, reverts),
+            Source::Prepared(_) => (v1::BatchSource::Prepared, Actor::unnamed(ActorKind::Author), None),
+            Source::Local { ref author, reverts } => (v1::BatchSource::Local, author.clone(), reverts),
         };
+        let preparation = record.preparation().map(|preparation| plan::message(preparation, record.batch.kind()));
         Self {
             batch_id: record.id.to_string(),
             workspace_id: record.workspace.to_string(),
@@ -84,6 +80,7 @@ impl From<BatchRecord> for v1::Batch {
             reverts: reverts.map(|id| id.to_string()).unwrap_or_default(),
             reverted_by: record.reverted_by.map(|id| id.to_string()).unwrap_or_default(),
             author: Some(author.into()),
+            preparation,
             ..Self::default()
         }
     }
@@ -94,7 +91,7 @@ impl From<BatchRecord> for v1::Batch {
 pub fn event_message(record: BatchRecord) -> v1::Batch {
     let open = record.state.is_open();
     let batch = v1::Batch::from(if open { record } else { BatchRecord { batch: Batch::default(), ..record } });
-    if open { batch } else { v1::Batch { edit: None, report: None, content_omitted: true, ..batch } }
+    if open { batch } else { v1::Batch { edit: None, report: None, preparation: None, content_omitted: true, ..batch } }
 }
 
 /// How much of a batch an answer holds.
@@ -137,16 +134,23 @@ fn basic_message(record: BatchRecord) -> v1::Batch {
     let batch = Batch { files, quotes: Vec::new(), ..record.batch };
     let mut basic = v1::Batch::from(BatchRecord { batch, ..record });
     basic.edit.iter_mut().flat_map(|edit| &mut edit.files).for_each(|file| file.action = None);
-    if let Some(report) = &mut basic.report {
-        report.diff_omitted |= !report.diff.is_empty();
-        report.diff.clear();
-        report.files.iter_mut().for_each(|file| file.changes.clear());
-        for failure in &mut report.failures {
-            failure.nearest.clear();
-            failure.next_action = None;
-        }
+    basic.report.iter_mut().for_each(without_content_of);
+    if let Some(plan) = basic.preparation.as_mut().and_then(|preparation| preparation.plan.as_mut()) {
+        plan.files.iter_mut().for_each(|file| file.places.clear());
+        plan.report.iter_mut().for_each(without_content_of);
     }
     v1::Batch { content_omitted: true, ..basic }
+}
+
+/// Leaves out of a report what it quotes of files.
+fn without_content_of(report: &mut v1::Report) {
+    report.diff_omitted |= !report.diff.is_empty();
+    report.diff.clear();
+    report.files.iter_mut().for_each(|file| file.changes.clear());
+    for failure in &mut report.failures {
+        failure.nearest.clear();
+        failure.next_action = None;
+    }
 }
 
 impl TryFrom<v1::Batch> for BatchRecord {
@@ -164,6 +168,10 @@ impl TryFrom<v1::Batch> for BatchRecord {
                 author: message.author.unwrap_or_default().try_into()?,
                 reverts: optional_id("reverts", &message.reverts)?,
             },
+            Ok(v1::BatchSource::Prepared) => {
+                let preparation = message.preparation.ok_or_else(|| missing("preparation", "how it was prepared"))?;
+                Source::Prepared(Box::new(preparation.try_into()?))
+            }
             // A server of an earlier version names none.
             Ok(v1::BatchSource::Submitted | v1::BatchSource::Unspecified) => Source::Submitted,
             Err(_) => return Err(vec![unknown_enum("source", message.source)]),
@@ -184,14 +192,6 @@ impl TryFrom<v1::Batch> for BatchRecord {
             reverted_by: optional_id("revertedBy", &message.reverted_by)?,
         })
     }
-}
-
-/// Reads the id of a batch from a field that may be empty.
-///
-/// # Errors
-/// INVALID_REQUEST (ID_FORMAT), naming the field.
-pub fn optional_id(field: &str, text: &str) -> Result<Option<BatchId>, Failure> {
-    if text.is_empty() { Ok(None) } else { id(field, text).map(Some) }
 }
 
 /// Reads the ids of a file patch and of its changes; `at` is before the name of a field at fault.

@@ -78,6 +78,9 @@ fn the_page_about_logs_lists_every_event_and_every_field() {
         Event::CallRefused(failures),
         Event::Reported(BatchState::Applied, Some((&batch, &report))),
         Event::Cancelled,
+        Event::Freed,
+        Event::Rejected,
+        Event::Expired,
         Event::Withdrawn,
     ];
     let lines = logged(&Trace::new(Via::Agent), &events);

@@ -1,22 +1,30 @@
-//! Withdrawing a batch.
+//! Withdrawing a batch, and refusing one in the name of a person.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch_event::EventKind;
 use aptix_model::events::event::Event;
-use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
-use aptix_model::reason::Reason;
+use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
+use aptix_model::report::{Outcome, Report};
 use aptix_model::state::{BatchState, Step};
 
 use super::Dispatcher;
-use super::refusal::{Refusal, not_found};
+use super::refusal::Refusal;
+use super::step::Move;
 use crate::mint;
-use crate::store::{BatchSelector, Transition, Transitioned};
+
+/// A person's refusal of a batch.
+#[derive(Clone, Debug)]
+pub struct Rejection {
+    /// Why, for the author; empty if they did not say.
+    pub reason: String,
+    /// The name of the person, if it is known.
+    pub reviewer: Option<String>,
+}
 
 impl Dispatcher {
     /// Withdraws a batch; one that is withdrawn already stays so.
@@ -25,46 +33,63 @@ impl Dispatcher {
     /// When there is no such batch, or it has ended another way.
     pub async fn cancel(self: &Arc<Self>, workspace: WorkspaceId, id: BatchId) -> Result<BatchRecord, Refusal> {
         let this = Arc::clone(self);
-        self.to_the_end(async move { this.withdraw(&workspace, id).await }).await
+        let withdraw = |batch: &BatchRecord| match batch.state {
+            BatchState::Cancelled => Ok(None),
+            state if state.is_open() => {
+                let author = Actor::unnamed(ActorKind::Author);
+                Ok(Some(Move::new(Step::Cancel, EventKind::Cancelled, author, mint::now(), Event::Cancelled)))
+            }
+            state => Err(has_ended(state, "cancelled")),
+        };
+        self.to_the_end(async move { this.step(&workspace, id, withdraw).await }).await
     }
 
-    async fn withdraw(&self, workspace: &WorkspaceId, id: BatchId) -> Result<BatchRecord, Refusal> {
-        let began = Instant::now();
-        let mut batch = self.batch(workspace, BatchSelector::Id(id)).await?;
-        // A state that changed meanwhile is looked at again; states only go forward, so this ends.
-        loop {
-            if batch.state == BatchState::Cancelled {
-                return Ok(batch);
-            }
-            let step = Transition {
-                workspace: workspace.clone(),
-                batch: id,
-                kind: EventKind::Cancelled,
-                actor: Actor::unnamed(ActorKind::Author),
-                from: batch.state,
-                to: batch.state.after(Step::Cancel).map_err(|_| has_ended(batch.state))?,
-                at: mint::now(),
-                lease: None,
-                report: None,
-                files: Vec::new(),
-            };
-            match self.store.transition(step).await? {
-                Transitioned::Done(batch) => {
-                    Trace::of(Via::Server, &batch).log(began.elapsed(), Event::Cancelled);
-                    self.wakes.wake(workspace, id);
-                    return Ok(batch);
-                }
-                Transitioned::OtherState(now) => batch = now,
-                Transitioned::Unknown | Transitioned::OtherLease => {
-                    return Err(Refusal::denied(not_found(workspace, &format!("batch {id}"))));
-                }
-            }
+    /// Refuses a batch in the name of a person; one that is rejected already stays so, with its first reason.
+    ///
+    /// # Errors
+    /// When there is no such batch, it has ended another way, or a text is too long.
+    pub async fn reject(
+        self: &Arc<Self>,
+        workspace: WorkspaceId,
+        id: BatchId,
+        rejection: Rejection,
+    ) -> Result<BatchRecord, Refusal> {
+        let most = self.settings.limits.text_bytes;
+        let texts = [("reason", Some(&rejection.reason)), ("reviewer", rejection.reviewer.as_ref())];
+        if let Some((field, Some(text))) =
+            texts.into_iter().find(|(_, text)| text.is_some_and(|text| text.len() > most))
+        {
+            let message = format!("{field} has {} bytes, at most {most} are kept", text.len());
+            return Err(Failure::new(Reason::TooLarge, message).detail(Detail::Text).field(field).into());
         }
+        let this = Arc::clone(self);
+        let refuse = move |batch: &BatchRecord| match batch.state {
+            BatchState::Rejected => Ok(None),
+            state if state.is_open() => {
+                let person = Actor { kind: ActorKind::Person, name: rejection.reviewer.clone() };
+                let step = Move::new(Step::Reject, EventKind::Rejected, person, mint::now(), Event::Rejected);
+                Ok(Some(Move { report: Some(rejected(&rejection)), ..step }))
+            }
+            state => Err(has_ended(state, "rejected")),
+        };
+        self.to_the_end(async move { this.step(&workspace, id, refuse).await }).await
     }
 }
 
-fn has_ended(state: BatchState) -> Refusal {
-    let message = format!("the batch is {state}, only an open batch can be cancelled");
+/// The report of a batch that a person refused.
+fn rejected(rejection: &Rejection) -> Report {
+    let who = rejection.reviewer.as_deref().unwrap_or("a reviewer");
+    let message = match rejection.reason.as_str() {
+        "" => format!("{who} rejected the batch, and gave no reason"),
+        reason => format!("{who} rejected the batch: {reason}"),
+    };
+    let hint = "change what the reviewer asked for before resubmitting";
+    let failures = vec![Failure::new(Reason::Rejected, message).hint(hint)];
+    Report { outcome: Outcome::Rejected, failures, ..Report::applied(Vec::new()) }
+}
+
+fn has_ended(state: BatchState, done: &str) -> Refusal {
+    let message = format!("the batch is {state}, only an open batch can be {done}");
     let hint = "look at what became of the batch; what it changed can be undone where its agent runs";
     Refusal::denied(Failure::new(Reason::InvalidState, message).hint(hint))
 }

@@ -9,6 +9,7 @@ use aptix_model::events::trace::{Trace, Via};
 use aptix_model::id::{AgentId, Revision, WorkspaceId};
 use aptix_model::presence::Presence;
 use aptix_model::record::BatchRecord;
+use aptix_model::state::BatchState;
 use tokio_stream::{Stream, StreamExt};
 
 use super::Dispatcher;
@@ -190,7 +191,7 @@ async fn listen(
 
 /// Logs that a batch which was read from the store at `began` is about to be sent to be carried out (TUL-004 6.1).
 fn log_forwarded(record: &BatchRecord, began: Instant) {
-    if record.state.is_open() {
+    if record.state == BatchState::Approved {
         Trace::of(Via::Server, record).log(began.elapsed(), Event::Forwarded(&record.batch));
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod ask;
 pub mod cancel;
+mod clock;
 pub mod early;
 pub mod event;
 pub mod event_filter;
@@ -11,10 +12,12 @@ pub(crate) mod fit;
 pub mod lease;
 pub mod local;
 mod path_style;
+pub mod prepared;
 pub mod questions;
 pub mod read;
 pub mod refusal;
 pub mod report;
+mod step;
 pub mod stream;
 pub mod submit;
 pub mod transfer;
@@ -31,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+use self::clock::Clock;
 use self::lease::Leases;
 use self::wake::Wakes;
 use crate::caller::Share;
@@ -53,6 +57,8 @@ pub struct Settings {
     pub questions: Share,
     /// A transfer that makes no progress for this long gives way when there are too many.
     pub patience: Duration,
+    /// How often batches are looked for whose time is over.
+    pub expiry_sweep: Duration,
     /// What batches are held to.
     pub limits: Limits,
 }
@@ -66,6 +72,7 @@ impl Default for Settings {
             transfers: Share::of(32),
             questions: Share::of(4096),
             patience: Duration::from_secs(1),
+            expiry_sweep: Duration::from_secs(30),
             limits: Limits::DEFAULT,
         }
     }
@@ -80,6 +87,7 @@ pub struct Dispatcher {
     streams: Arc<Semaphore>,
     transfers: Arc<Room>,
     questions: Arc<Room>,
+    clock: Clock,
     closing: CancellationToken,
     ending: CancellationToken,
     tasks: TaskTracker,
@@ -97,6 +105,7 @@ impl Dispatcher {
             streams: Arc::new(Semaphore::new(settings.streams)),
             transfers: Room::new(settings.transfers, settings.patience),
             questions: Room::new(settings.questions, Duration::MAX),
+            clock: Clock::default(),
             closing: CancellationToken::new(),
             ending: CancellationToken::new(),
             tasks: TaskTracker::new(),

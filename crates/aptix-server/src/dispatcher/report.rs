@@ -69,6 +69,7 @@ impl Dispatcher {
                 lease: Some(lease),
                 report: Some(report.clone()),
                 files,
+                freed: None,
             };
             match self.store.transition(step).await? {
                 Transitioned::Done(batch) => {

@@ -17,9 +17,9 @@ use aptix_model::record::{BatchRecord, Source};
 use aptix_model::state::BatchState;
 
 use super::Dispatcher;
-use super::refusal::{Refusal, shutting_down};
+use super::refusal::{Refusal, broken_off, shutting_down};
 use crate::mint;
-use crate::store::{Appended, BatchSelector};
+use crate::store::{Appended, BatchSelector, Known};
 
 /// A batch as it comes in.
 #[derive(Clone, Debug)]
@@ -117,8 +117,13 @@ impl Dispatcher {
                 self.wakes.wake(&stored.workspace, stored.id);
                 Ok(*stored)
             }
-            Appended::Known(known) => same(known.stored, &known.offered.batch, &known.offered.origin)
-                .inspect(|stored| log_repeated(stored, began)),
+            Appended::Known(known) => {
+                let Known { stored, offered } = *known;
+                same(stored, &offered.batch, &offered.origin, &offered.source)
+                    .inspect(|stored| log_repeated(stored, began))
+            }
+            // Only a prepared batch replaces another one.
+            Appended::NotReplaced(_) => Err(Refusal::denied(broken_off())),
         }
     }
 
@@ -129,7 +134,7 @@ impl Dispatcher {
     pub async fn stored_before(&self, submission: &Submission) -> Result<Option<BatchRecord>, Refusal> {
         let which = BatchSelector::Request(submission.request_id.clone());
         let stored = self.store.batch(submission.workspace.clone(), which).await?;
-        stored.map(|stored| same(stored, &submission.batch, &submission.origin)).transpose()
+        stored.map(|stored| same(stored, &submission.batch, &submission.origin, &Source::Submitted)).transpose()
     }
 
     /// What a checked batch would be, had it been stored; nothing is.
@@ -147,9 +152,18 @@ pub fn log_repeated(stored: &BatchRecord, began: Instant) {
     Trace::of(Via::Server, stored).log(began.elapsed(), Event::Repeated(stored.state));
 }
 
-/// The stored batch, if it has the content that is offered under its request id.
-fn same(stored: BatchRecord, batch: &Batch, origin: &Origin) -> Result<BatchRecord, Refusal> {
-    if stored.batch == *batch && stored.origin == *origin {
+/// The stored batch, if it has the content that is offered under its request id, and came in the same way.
+pub(super) fn same(
+    stored: BatchRecord,
+    batch: &Batch,
+    origin: &Origin,
+    source: &Source,
+) -> Result<BatchRecord, Refusal> {
+    let came_alike = match (&stored.source, source) {
+        (Source::Prepared(one), Source::Prepared(other)) => one.owner == other.owner && one.replaces == other.replaces,
+        (one, other) => one == other,
+    };
+    if came_alike && stored.batch == *batch && stored.origin == *origin {
         return Ok(stored);
     }
     let message = format!("its request id was used for batch {}, which has other content", stored.id);

@@ -4,14 +4,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aptix_model::batch::Batch;
 use aptix_model::cursor::Cursor;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, Revision, Uuid, WorkspaceId};
-use aptix_model::id_block;
-use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::wire::{self, View, fit, v1};
 use prost::Message;
@@ -21,27 +18,16 @@ use tracing::Instrument as _;
 
 use super::preview::preview;
 use super::status::status;
-use super::submitted::{Submitted, edit_bytes};
-use super::{page, part};
+use super::submitted::{Submitted, WARNINGS, check_size, edit_bytes};
+use super::{page, part, prepared};
 use crate::dispatcher::Dispatcher;
+use crate::dispatcher::cancel::Rejection;
 use crate::dispatcher::read::ReadError;
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::log_repeated;
 use crate::dispatcher::watch::BatchUpdate;
 use crate::store::{BatchSelector, Damaged, Listed};
 use crate::ticket::Asker;
-
-/// Room for what the server adds to a batch beside ids: its own id, state, revision, times.
-const MARGIN: usize = 4096;
-
-/// The most that each id adds to a batch, with the lengths around it that grow.
-const ID_BYTES: usize = 48;
-
-/// Bytes that a batch may be submitted with.
-const SUBMITTED: usize = fit::ROOM - MARGIN;
-
-/// Warnings about a document that an answer has room for.
-const WARNINGS: usize = 100;
 
 /// `BatchService` as a gRPC server.
 pub type BatchServer = v1::batch_service_server::BatchServiceServer<BatchService>;
@@ -75,6 +61,50 @@ impl v1::batch_service_server::BatchService for BatchService {
             status(refusal)
         })?;
         Ok(Response::new(answer))
+    }
+
+    async fn prepare_batch(
+        &self,
+        request: Request<v1::PrepareBatchRequest>,
+    ) -> Result<Response<v1::PrepareBatchResponse>, Status> {
+        let began = Instant::now();
+        let asker = Asker::of(&request)?;
+        let request = request.into_inner();
+        let trace = Trace {
+            origin: request.origin.clone().map(Into::into).unwrap_or_default(),
+            workspace: Some(request.workspace_id.clone()),
+            request: Some(request.request_id.clone()),
+            ..Trace::new(Via::Server)
+        };
+        let prepared = prepared::prepare(&self.dispatcher, (&asker, self.patience), request, (&trace, began))
+            .instrument(trace.span())
+            .await;
+        let answer = prepared.map_err(|refusal| {
+            trace.log(began.elapsed(), Event::Refused(None, refusal.failures()));
+            status(refusal)
+        })?;
+        Ok(Response::new(answer))
+    }
+
+    async fn apply_prepared(
+        &self,
+        request: Request<v1::ApplyPreparedRequest>,
+    ) -> Result<Response<v1::ApplyPreparedResponse>, Status> {
+        let request = request.into_inner();
+        let view = View::asked(request.view).map_err(status)?;
+        let call = Called::begin("ApplyPrepared", &request.workspace_id, &request.batch_id);
+        let batch = call.done(prepared::apply(&self.dispatcher, &request)).await?;
+        Ok(Response::new(v1::ApplyPreparedResponse { batch: Some(fit::answer(view.message(batch))) }))
+    }
+
+    async fn reject_batch(
+        &self,
+        request: Request<v1::RejectBatchRequest>,
+    ) -> Result<Response<v1::RejectBatchResponse>, Status> {
+        let request = request.into_inner();
+        let call = Called::begin("RejectBatch", &request.workspace_id, &request.batch_id);
+        let batch = call.done(self.reject(request)).await?;
+        Ok(Response::new(v1::RejectBatchResponse { batch: Some(fit::answer(batch.into())) }))
     }
 
     async fn get_batch(&self, request: Request<v1::GetBatchRequest>) -> Result<Response<v1::GetBatchResponse>, Status> {
@@ -150,19 +180,36 @@ impl v1::batch_service_server::BatchService for BatchService {
         &self,
         request: Request<v1::CancelBatchRequest>,
     ) -> Result<Response<v1::CancelBatchResponse>, Status> {
-        let began = Instant::now();
         let request = request.into_inner();
+        let call = Called::begin("CancelBatch", &request.workspace_id, &request.batch_id);
+        let batch = call.done(self.cancel(request)).await?;
+        Ok(Response::new(v1::CancelBatchResponse { batch: Some(fit::answer(batch.into())) }))
+    }
+}
+
+/// A call that is about one stored batch, for its log events.
+struct Called {
+    began: Instant,
+    trace: Trace,
+}
+
+impl Called {
+    fn begin(method: &str, workspace: &str, batch: &str) -> Self {
         let trace = Trace {
-            workspace: Some(request.workspace_id.clone()),
-            batch: request.batch_id.parse().ok(),
-            tool: Some("CancelBatch".to_owned()),
+            workspace: Some(workspace.to_owned()),
+            batch: batch.parse().ok(),
+            tool: Some(method.to_owned()),
             ..Trace::new(Via::Server)
         };
-        let batch = self.cancel(request).instrument(trace.span()).await.map_err(|refusal| {
-            trace.log(began.elapsed(), Event::CallRefused(refusal.failures()));
+        Self { began: Instant::now(), trace }
+    }
+
+    /// Carries the call out; logs a refusal.
+    async fn done<T>(self, call: impl Future<Output = Result<T, Refusal>>) -> Result<T, Status> {
+        call.instrument(self.trace.span()).await.map_err(|refusal| {
+            self.trace.log(self.began.elapsed(), Event::CallRefused(refusal.failures()));
             status(refusal)
-        })?;
-        Ok(Response::new(v1::CancelBatchResponse { batch: Some(fit::answer(batch.into())) }))
+        })
     }
 }
 
@@ -210,6 +257,13 @@ impl BatchService {
         let workspace = wire::id("workspaceId", &request.workspace_id)?;
         let batch = wire::id("batchId", &request.batch_id)?;
         self.dispatcher.cancel(workspace, batch).await
+    }
+
+    async fn reject(&self, request: v1::RejectBatchRequest) -> Result<BatchRecord, Refusal> {
+        let workspace = wire::id("workspaceId", &request.workspace_id)?;
+        let batch = wire::id("batchId", &request.batch_id)?;
+        let reviewer = Some(request.reviewer).filter(|name| !name.is_empty());
+        self.dispatcher.reject(workspace, batch, Rejection { reason: request.reason, reviewer }).await
     }
 
     async fn submit(
@@ -261,20 +315,6 @@ impl BatchService {
             preview: previewed,
         }))
     }
-}
-
-/// Refuses an edit that would not fit into one message together with its ids.
-fn check_size(edit_bytes: usize, batch: &Batch) -> Result<(), Failure> {
-    let entries: usize = batch.files.iter().map(|patch| 1 + patch.edit.change_count()).sum();
-    let bytes = edit_bytes.saturating_add(entries.saturating_mul(ID_BYTES));
-    if bytes <= SUBMITTED && entries <= id_block::ENTRIES {
-        return Ok(());
-    }
-    let message = format!("the batch takes up to {bytes} bytes with its {entries} ids, a message carries {SUBMITTED}");
-    Err(Failure::new(Reason::TooLarge, message)
-        .detail(Detail::Document)
-        .field("edit")
-        .hint("upload large content as blobs, or split the batch"))
 }
 
 /// What a batch would be, had it been stored.

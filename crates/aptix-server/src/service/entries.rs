@@ -87,6 +87,12 @@ const REPORT: &[List] = &[
     List { path: &[6], name: "warnings", detail: Detail::Text },
 ];
 
+/// Of a plan, beside its report.
+const PLAN: &[List] = &[
+    List { path: &[2], name: "files", detail: Detail::Files },
+    List { path: &[2, 1], name: "files.places", detail: Detail::Changes },
+];
+
 const HELLO: &[List] = &[
     List { path: &[7], name: "roots", detail: Detail::Text },
     List { path: &[9], name: "features", detail: Detail::Text },
@@ -119,12 +125,14 @@ const SENT: &[Part] = &[
     Part::new(&[1], "hello.", HELLO),
     Part::new(&[2], "answer.", ANSWER),
     Part::new(&[2, 7], "answer.preview.", REPORT),
+    Part::new(&[2, 8, 1], "answer.prepare.report.", REPORT),
+    Part::new(&[2, 8], "answer.prepare.", PLAN),
 ];
 
 /// The message of a call of this method.
 fn parts(method: &str) -> &'static [Part] {
     match method {
-        "/aptix.v1.BatchService/SubmitBatch" => {
+        "/aptix.v1.BatchService/SubmitBatch" | "/aptix.v1.BatchService/PrepareBatch" => {
             const { &[Part::new(&[3], "edit.", EDIT), Part::texts(&[3], "edit.", EDIT_TEXTS)] }
         }
         "/aptix.v1.AgentService/ReportBatch" => const { &[Part::new(&[4], "report.", REPORT)] },
@@ -293,10 +301,22 @@ mod tests {
             Answer::ListFiles(v1::ListFilesResponse { files, damaged, ..v1::ListFilesResponse::default() })
         };
         let matches = vec![v1::SearchMatch::default(); MANY];
-        let preview = |report: v1::Report| Answer::Preview(report);
         let file = v1::FileReport::default();
-        let of_file = |file: v1::FileReport| preview(v1::Report { files: vec![file], ..v1::Report::default() });
-        let answers = [
+        let of_file = |file: v1::FileReport| v1::Report { files: vec![file], ..v1::Report::default() };
+        let reports = || {
+            [
+                v1::Report { files: vec![file.clone(); MANY], ..v1::Report::default() },
+                of_file(v1::FileReport { normalized: vec![String::new(); MANY], ..file.clone() }),
+                of_file(v1::FileReport { warnings: vec![v1::Warning::default(); MANY], ..file.clone() }),
+                of_file(v1::FileReport { changes: vec![v1::ChangeReport::default(); MANY], ..file.clone() }),
+                v1::Report { failures: vec![v1::Failure::default(); MANY], ..v1::Report::default() },
+                v1::Report { failures: vec![failure()], ..v1::Report::default() },
+                v1::Report { warnings: vec![v1::Warning::default(); MANY], ..v1::Report::default() },
+            ]
+        };
+        let plan = |report, files| Answer::Prepare(v1::Plan { report, files });
+        let places = v1::PlannedFile { places: vec![v1::Place::default(); MANY] };
+        let others = [
             Answer::Failure(failure()),
             read(vec![v1::FileResult::default(); MANY]),
             read(vec![result(failure())]),
@@ -305,14 +325,11 @@ mod tests {
             list(MANY, 0),
             list(0, MANY),
             Answer::SearchFiles(v1::SearchFilesResponse { matches, ..v1::SearchFilesResponse::default() }),
-            preview(v1::Report { files: vec![file.clone(); MANY], ..v1::Report::default() }),
-            of_file(v1::FileReport { normalized: vec![String::new(); MANY], ..file.clone() }),
-            of_file(v1::FileReport { warnings: vec![v1::Warning::default(); MANY], ..file.clone() }),
-            of_file(v1::FileReport { changes: vec![v1::ChangeReport::default(); MANY], ..file }),
-            preview(v1::Report { failures: vec![v1::Failure::default(); MANY], ..v1::Report::default() }),
-            preview(v1::Report { failures: vec![failure()], ..v1::Report::default() }),
-            preview(v1::Report { warnings: vec![v1::Warning::default(); MANY], ..v1::Report::default() }),
         ];
+        let plans = [plan(None, vec![v1::PlannedFile::default(); MANY]), plan(None, vec![places])];
+        let answers = (others.into_iter().chain(reports().map(Answer::Preview)))
+            .chain(reports().map(|report| plan(Some(report), Vec::new())))
+            .chain(plans);
         let answers = answers.map(|answer| v1::Answer { question_id: 1, answer: Some(answer) });
         let hello = |roots, features| {
             let (roots, features) = (vec![String::new(); roots], vec![String::new(); features]);

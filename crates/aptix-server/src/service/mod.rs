@@ -15,6 +15,7 @@ mod live_files;
 mod outflow;
 mod page;
 mod part;
+mod prepared;
 mod preview;
 mod received;
 mod report;

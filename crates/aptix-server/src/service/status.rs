@@ -166,6 +166,7 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
         | Reason::NotExpressible
         | Reason::AlreadyApplied
         | Reason::WrongOwner
+        | Reason::HunkExpired
         | Reason::FileExists
         | Reason::FileMissing
         | Reason::FileChanged

@@ -6,15 +6,28 @@ use aptix_model::documents::terms::in_terms_of;
 use aptix_model::documents::{self, Dialect, Document, PartialDocument};
 use aptix_model::failure::Failure;
 use aptix_model::id::{RequestId, WorkspaceId};
+use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::Warning;
-use aptix_model::wire::{self, View, v1};
+use aptix_model::wire::{self, View, fit, v1};
 use prost::Message;
 use tokio_util::bytes::Bytes;
 
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::Submission;
+
+/// Room for what the server adds to a batch beside ids: its own id, state, revision, times.
+const MARGIN: usize = 4096;
+
+/// The most that each id adds to a batch, with the lengths around it that grow.
+const ID_BYTES: usize = 48;
+
+/// Bytes that a batch may be submitted with.
+const SUBMITTED: usize = fit::ROOM - MARGIN;
+
+/// Warnings about a document that an answer has room for.
+pub(super) const WARNINGS: usize = 100;
 
 /// A submit of the right shape.
 pub(super) struct Submitted {
@@ -88,6 +101,20 @@ impl Submitted {
         };
         self.submission.batch.large_contents().filter_map(detach).collect()
     }
+}
+
+/// Refuses an edit that would not fit into one message together with its ids.
+pub(super) fn check_size(edit_bytes: usize, batch: &Batch) -> Result<(), Failure> {
+    let entries: usize = batch.files.iter().map(|patch| 1 + patch.edit.change_count()).sum();
+    let bytes = edit_bytes.saturating_add(entries.saturating_mul(ID_BYTES));
+    if bytes <= SUBMITTED && entries <= id_block::ENTRIES {
+        return Ok(());
+    }
+    let message = format!("the batch takes up to {bytes} bytes with its {entries} ids, a message carries {SUBMITTED}");
+    Err(Failure::new(Reason::TooLarge, message)
+        .detail(Detail::Document)
+        .field("edit")
+        .hint("upload large content as blobs, or split the batch"))
 }
 
 /// The bytes that a batch takes in a message.

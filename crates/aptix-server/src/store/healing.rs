@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{HistoryId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use tokio::sync::watch;
@@ -193,6 +193,7 @@ impl Store for HealingStore {
         newest(workspace: WorkspaceId) -> Option<Revision>;
         counts(workspace: WorkspaceId) -> Option<WorkspaceCounts>;
         workspaces(after: Option<WorkspaceId>, limit: usize) -> Vec<ListedWorkspace>;
+        due(now: UnixMillis, limit: usize) -> Vec<(WorkspaceId, BatchId)>;
         batch(workspace: WorkspaceId, which: BatchSelector) -> Option<BatchRecord>;
         batches(workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Vec<Listed>;
         events(workspace: WorkspaceId, after: Revision, limit: usize) -> Vec<Listed>;

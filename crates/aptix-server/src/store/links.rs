@@ -28,7 +28,7 @@ pub(super) fn changed(
         (former, now) = if now.is_some() { (Some(batch.id), None) } else { (None, Some(batch.id)) };
         next = match batch.source {
             Source::Local { reverts, .. } => reverts,
-            Source::Submitted => None,
+            Source::Submitted | Source::Prepared(_) => None,
         };
         changed.push(batch);
     }

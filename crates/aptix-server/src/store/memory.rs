@@ -9,13 +9,14 @@ use aptix_model::batch_event::EventFacts;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::state::BatchState;
 use tokio_util::bytes::Bytes;
 
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Event, FileUpdate, Known, Lease, Listed, ListedFile, ListedWorkspace,
     LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Twins, UploadId, WorkspaceCounts, chain,
-    links, submitted,
+    links, replacement, submitted,
 };
 use crate::mint;
 
@@ -64,6 +65,14 @@ impl Workspace {
         let digest = chain::next(last, [batch.0.as_bytes().as_slice(), facts.state.word().as_bytes()]);
         self.events.push((batch, digest, facts));
         self.newest()
+    }
+
+    /// Takes a step of a batch, without its files.
+    fn step(&mut self, step: Transition) -> Option<BatchRecord> {
+        let revision = self.happen(step.batch, step.facts());
+        let batch = self.batches.get_mut(&step.batch)?;
+        step.apply(batch, revision);
+        Some(batch.clone())
     }
 
     /// Takes over files as they are since an event.
@@ -122,6 +131,12 @@ impl Store for MemoryStore {
             if let Some(known) = workspace.requests.get(&batch.request_id).and_then(|id| workspace.batches.get(id)) {
                 return Appended::Known(Box::new(Known { stored: known.clone(), offered: batch }));
             }
+            if let Some(step) = replacement(&batch) {
+                match workspace.batches.get(&step.batch) {
+                    Some(former) if former.state == step.from => drop(workspace.step(step)),
+                    former => return Appended::NotReplaced(former.cloned().map(Box::new)),
+                }
+            }
             workspace.known = true;
             batch.revision = workspace.happen(batch.id, submitted(&batch));
             workspace.requests.insert(batch.request_id.clone(), batch.id);
@@ -167,14 +182,9 @@ impl Store for MemoryStore {
             if step.lease.is_some_and(|proof| !workspace.lease.admits(proof)) {
                 return Transitioned::OtherLease;
             }
-            let revision = workspace.happen(step.batch, step.facts());
-            let Some(batch) = workspace.batches.get_mut(&step.batch) else { return Transitioned::Unknown };
-            batch.revision = revision;
-            batch.state = step.to;
-            batch.updated = step.at;
-            batch.report = step.report;
-            let batch = batch.clone();
-            workspace.update(step.files, revision);
+            let files = step.files.clone();
+            let Some(batch) = workspace.step(step) else { return Transitioned::Unknown };
+            workspace.update(files, batch.revision);
             Transitioned::Done(batch)
         })
     }
@@ -220,6 +230,19 @@ impl Store for MemoryStore {
 
     fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
         self.read(&workspace, |workspace| workspace.known.then(|| workspace.newest()))
+    }
+
+    fn due(&self, now: UnixMillis, limit: usize) -> Answer<'_, Vec<(WorkspaceId, BatchId)>> {
+        let state = self.lock();
+        let batches = state.workspaces.values().flat_map(|workspace| workspace.batches.values());
+        let due = batches.filter(|batch| batch.state == BatchState::Prepared).filter_map(|batch| {
+            let expires = batch.preparation()?.expires;
+            (expires <= now).then(|| (expires, batch.id, batch.workspace.clone()))
+        });
+        let mut due: Vec<_> = due.collect();
+        due.sort();
+        let listed = due.into_iter().take(limit).map(|(_, id, workspace)| (workspace, id)).collect();
+        Box::pin(std::future::ready(Ok(listed)))
     }
 
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {

@@ -12,7 +12,7 @@ use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, Uuid, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::record::{BatchRecord, Source, UnixMillis};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
 use tokio_util::bytes::Bytes;
@@ -94,6 +94,8 @@ pub enum Appended {
     New(Box<BatchRecord>),
     /// Its request id was used before; nothing was stored.
     Known(Box<Known>),
+    /// The batch that it was to replace is not prepared any more, or there is none; nothing was stored.
+    NotReplaced(Option<Box<BatchRecord>>),
 }
 
 /// Two batches under one request id.
@@ -128,9 +130,19 @@ pub struct Transition {
     pub report: Option<Report>,
     /// Files that are now as reported. Removals come first.
     pub files: Vec<FileUpdate>,
+    /// The request that has a prepared batch applied.
+    pub freed: Option<RequestId>,
 }
 
 impl Transition {
+    /// Changes the batch, which is in the expected state, under the revision of the step.
+    fn apply(self, batch: &mut BatchRecord, revision: Revision) {
+        (batch.revision, batch.state, batch.updated, batch.report) = (revision, self.to, self.at, self.report);
+        if let Source::Prepared(preparation) = &mut batch.source {
+            preparation.freed = self.freed.or_else(|| preparation.freed.take());
+        }
+    }
+
     /// What its event records.
     #[must_use]
     pub fn facts(&self) -> EventFacts {
@@ -141,7 +153,26 @@ impl Transition {
 /// What the event records that stores a batch.
 fn submitted(batch: &BatchRecord) -> EventFacts {
     let actor = Actor::unnamed(ActorKind::Author);
-    EventFacts { kind: EventKind::Submitted, state: batch.state, at: batch.created, actor }
+    let kind = if batch.preparation().is_some() { EventKind::Prepared } else { EventKind::Submitted };
+    EventFacts { kind, state: batch.state, at: batch.created, actor }
+}
+
+/// The step that withdraws the batch whose place a new one takes.
+fn replacement(batch: &BatchRecord) -> Option<Transition> {
+    let replaced = batch.preparation().filter(|_| batch.state == BatchState::Prepared)?.replaces?;
+    Some(Transition {
+        workspace: batch.workspace.clone(),
+        batch: replaced,
+        kind: EventKind::Cancelled,
+        actor: Actor::unnamed(ActorKind::Author),
+        from: BatchState::Prepared,
+        to: BatchState::Cancelled,
+        at: batch.created,
+        lease: None,
+        report: None,
+        files: Vec::new(),
+        freed: None,
+    })
 }
 
 /// What was carried out on a workstation itself, with all that changes at the same instant.
@@ -329,7 +360,8 @@ pub struct UploadId(pub Uuid);
 /// Keeps what the server must not forget.
 pub trait Store: Send + Sync + 'static {
     /// Keeps a batch under the workspace's next revision, unless its request id is known. The revision in the record
-    /// is ignored.
+    /// is ignored. A prepared batch that takes the place of another one is kept only if that one is still prepared, and
+    /// withdraws it in the same step.
     fn append(&self, batch: BatchRecord) -> Answer<'_, Appended>;
 
     /// Keeps a batch of the workstation itself under the next revision, with its files, and links it with the batch that it
@@ -364,6 +396,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Every workspace that a batch or an agent made known, by id; only those after an id, if one is given.
     fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>>;
+
+    /// Batches of all workspaces that are prepared and expired at this time, those that expired first.
+    fn due(&self, now: UnixMillis, limit: usize) -> Answer<'_, Vec<(WorkspaceId, BatchId)>>;
 
     /// One batch of the workspace.
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>>;

@@ -19,7 +19,7 @@ use tonic::{Code, Status};
 
 use crate::server::{Clients, SOON, Server, applied, assert_refused, create_text, fields, hello, refusal, submit};
 
-const FEATURES: [&str; 5] = ["read", "stat", "list", "search", "preview"];
+const FEATURES: [&str; 6] = ["read", "stat", "list", "search", "preview", "prepare"];
 
 /// Makes an answer wrong.
 pub(crate) type Twist = Box<dyn Fn(&mut Answer) + Send>;
@@ -30,6 +30,17 @@ pub(crate) struct Disk {
     files: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     pub(crate) twist: Arc<Mutex<Option<Twist>>>,
     pub(crate) asked: Arc<AtomicUsize>,
+}
+
+fn previewed(edit: v1::Edit) -> v1::Report {
+    let file = |file: v1::FilePatch| v1::FileReport {
+        path: "a.txt".to_owned(),
+        doc_path: format!("app/{}", file.key),
+        status: v1::FileStatus::Created.into(),
+        ..Default::default()
+    };
+    let files = edit.files.into_iter().map(file).collect();
+    v1::Report { outcome: v1::Outcome::Applied.into(), files, ..Default::default() }
 }
 
 impl Disk {
@@ -104,15 +115,11 @@ impl Disk {
                 };
                 Answer::SearchFiles(v1::SearchFilesResponse { matches: vec![found], has_more: false })
             }
-            Ask::Preview(edit) => {
-                let file = |file: v1::FilePatch| v1::FileReport {
-                    path: "a.txt".to_owned(),
-                    doc_path: format!("app/{}", file.key),
-                    status: v1::FileStatus::Created.into(),
-                    ..Default::default()
-                };
-                let files = edit.files.into_iter().map(file).collect();
-                Answer::Preview(v1::Report { outcome: v1::Outcome::Applied.into(), files, ..Default::default() })
+            Ask::Preview(edit) => Answer::Preview(previewed(edit)),
+            Ask::Prepare(asked) => {
+                let report = previewed(asked.edit.unwrap());
+                let files = vec![v1::PlannedFile::default(); report.files.len()];
+                Answer::Prepare(v1::Plan { report: Some(report), files })
             }
         }
     }
@@ -259,7 +266,7 @@ async fn a_workspace_names_the_agent_that_serves_it() {
     let serving = disk.serve(&mut agent).await;
     let served = workspace(&mut client).await;
     let by = served.serving.unwrap();
-    assert_eq!((by.version.as_str(), by.approval_mode(), by.features.len()), ("1.2.3", v1::ApprovalMode::Auto, 5));
+    assert_eq!((by.version.as_str(), by.approval_mode(), by.features.len()), ("1.2.3", v1::ApprovalMode::Auto, 6));
     assert_eq!((served.roots, served.last_served_time), (vec!["app".to_owned()], None));
     serving.abort();
     wait_until_unserved(&mut client).await;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, Once};
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{HistoryId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::wire::v1;
 use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
@@ -263,6 +263,9 @@ impl Store for FailedStore {
         failure()
     }
     fn transition(&self, _: Transition) -> Answer<'_, Transitioned> {
+        failure()
+    }
+    fn due(&self, _: UnixMillis, _: usize) -> Answer<'_, Vec<(WorkspaceId, BatchId)>> {
         failure()
     }
     fn history(&self) -> HistoryId {

@@ -21,6 +21,7 @@ mod local;
 mod logs;
 mod parts;
 mod paths;
+mod prepared;
 mod process;
 mod questions;
 mod reopening;

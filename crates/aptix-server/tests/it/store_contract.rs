@@ -6,10 +6,11 @@ use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch::{Batch, BlobRef, Content, CreateFile, FileEdit, FilePatch, Origin, Target};
 use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{Revision, Uuid, WorkspaceId};
+use aptix_model::id::{BatchId, Revision, Uuid, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::{BatchRecord, Source, UnixMillis};
+use aptix_model::plan::Plan;
+use aptix_model::record::{BatchRecord, Preparation, Source, UnixMillis};
 use aptix_model::report::{Outcome, Report};
 use aptix_model::state::BatchState;
 use aptix_server::store::embedded::EmbeddedStore;
@@ -53,6 +54,7 @@ promised! {
     revisions_have_no_gap_and_begin_at_one,
     one_request_id_stores_one_batch,
     a_step_is_taken_from_the_expected_state_and_lease_alone,
+    prepared_batches_expire_and_are_replaced,
     a_step_makes_files_at_the_same_instant,
     a_file_without_twins_takes_the_place_of_what_is_kept_of_them,
     a_deleted_file_is_not_found_any_more,
@@ -118,13 +120,14 @@ pub(crate) fn step(batch: &BatchRecord, to: BatchState) -> Transition {
         lease: None,
         report: Some(report()),
         files: Vec::new(),
+        freed: None,
     }
 }
 
 pub(crate) async fn append(store: &Arc<impl Store>, record: BatchRecord) -> BatchRecord {
     match store.append(record).await.unwrap() {
         Appended::New(stored) => *stored,
-        Appended::Known(known) => panic!("request id {} is known", known.stored.request_id),
+        other => panic!("not stored: {other:?}"),
     }
 }
 
@@ -212,6 +215,49 @@ fn file(path: &str, size_bytes: u64) -> FileUpdate {
         content: Some(BlobRef { sha256: Sha256Digest::EMPTY, size_bytes }),
         twins: Twins::MayExist,
     }
+}
+
+/// A prepared batch that can be applied until a time.
+fn prepared(number: u128, request: &str, expires: u64, replaces: Option<BatchId>) -> BatchRecord {
+    let (owner, expires) = ("ann".parse().unwrap(), UnixMillis(expires));
+    let plan = Some(Plan { report: report(), places: vec![] });
+    let preparation = Preparation { owner, expires, plan, replaces, freed: None };
+    let source = Source::Prepared(Box::new(preparation));
+    BatchRecord { state: BatchState::Prepared, source, ..batch(number, "w", request) }
+}
+
+/// A prepared batch is found by when it expires until it is applied or replaced; it is replaced in one step with the new one.
+async fn prepared_batches_expire_and_are_replaced(store: Arc<impl Store>) {
+    let (w, due) = (workspace("w"), |at| store.due(UnixMillis(at), 10));
+    let first = append(&store, prepared(1, "r1", 300, None)).await;
+    let second = append(&store, prepared(2, "r2", 200, None)).await;
+    assert_eq!(store.batch(w.clone(), BatchSelector::Id(first.id)).await, Ok(Some(first.clone())));
+    assert_eq!(due(199).await, Ok(vec![]));
+    assert_eq!(due(300).await, Ok(vec![(w.clone(), second.id), (w.clone(), first.id)]));
+    let third = append(&store, prepared(3, "r3", 900, Some(first.id))).await;
+    assert_eq!(third.revision, Revision(4), "the step of the one that it replaces has a revision of its own");
+    let replaced = store.batch(w.clone(), BatchSelector::Id(first.id)).await.unwrap().unwrap();
+    assert_eq!((replaced.state, replaced.revision), (BatchState::Cancelled, Revision(3)));
+    let again = store.append(prepared(4, "r4", 900, Some(first.id))).await;
+    assert_eq!(again, Ok(Appended::NotReplaced(Some(Box::new(replaced)))));
+    let unknown = BatchId(Uuid::from_u128(99));
+    assert_eq!(store.append(prepared(4, "r4", 900, Some(unknown))).await, Ok(Appended::NotReplaced(None)));
+    assert_eq!(store.newest(w.clone()).await, Ok(Some(Revision(4))), "what replaces nothing is not stored");
+    let free = Transition {
+        kind: EventKind::Freed,
+        freed: Some("apply".parse().unwrap()),
+        report: None,
+        ..step(&second, BatchState::Approved)
+    };
+    let Ok(Transitioned::Done(freed)) = store.transition(free).await else { panic!("the step is taken") };
+    assert_eq!(freed.preparation().unwrap().freed, Some("apply".parse().unwrap()));
+    let Ok(Transitioned::Done(applied)) = store.transition(step(&freed, BatchState::Applied)).await else {
+        panic!("the step is taken")
+    };
+    assert_eq!(applied.preparation(), freed.preparation(), "what had it applied stays");
+    assert_eq!(store.batch(w.clone(), BatchSelector::Id(second.id)).await, Ok(Some(applied)));
+    assert_eq!(due(u64::MAX).await, Ok(vec![(w, third.id)]));
+    assert_eq!(store.counts(workspace("w")).await.unwrap().unwrap().open_batches, 1);
 }
 
 /// TUL-002-8.6.8: the uploaded files are cloud files once the report is stored.

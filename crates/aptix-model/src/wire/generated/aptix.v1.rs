@@ -1243,6 +1243,68 @@ impl FileStatus {
         }
     }
 }
+/// How a batch was prepared.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Preparation {
+    /// Who prepared it: nobody else may apply or replace it. 1 to 128 visible ASCII characters, not beginning with . or -
+    #[prost(string, tag = "1")]
+    pub owner: ::prost::alloc::string::String,
+    /// The kind of its edit, such as search_patch or append; "mixed" if its files have edits of several kinds. A batch is replaced
+    /// by one of its own kind alone.
+    #[prost(string, tag = "2")]
+    pub kind: ::prost::alloc::string::String,
+    /// From when on, by the server's clock, it can no more be applied. A clock that is set back revives nothing.
+    #[prost(message, optional, tag = "3")]
+    pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// What it would do. Absent if that was refused: then the batch is BATCH_STATE_FAILED or BATCH_STATE_REJECTED, and its report
+    /// says why.
+    #[prost(message, optional, tag = "4")]
+    pub plan: ::core::option::Option<Plan>,
+    /// The prepared batch whose place it took; that one is BATCH_STATE_CANCELLED. Empty if there was none.
+    #[prost(string, tag = "5")]
+    pub replaces: ::prost::alloc::string::String,
+}
+/// What a prepared batch would do to the files as they were when it was planned. Applying it does exactly that: the digests
+/// before and after bind it. Where a file changed elsewhere meanwhile, the same lines are changed where they are now, if each place
+/// still occurs unchanged and once; the report then has the warning REBASED. Otherwise the batch fails with FILE_CHANGED.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Plan {
+    /// The report that the batch would have had, with OUTCOME_APPLIED: for each file its digests before and after, how each change
+    /// found its place, and warnings; and the diff. A file that is withheld has no digest before, and is not bound to one.
+    #[prost(message, optional, tag = "1")]
+    pub report: ::core::option::Option<Report>,
+    /// One entry for each file patch, in the batch's order.
+    #[prost(message, repeated, tag = "2")]
+    pub files: ::prost::alloc::vec::Vec<PlannedFile>,
+}
+/// The places at which a plan changes a file.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PlannedFile {
+    /// Top to bottom. Empty where the file does not change at places (it is created, deleted, renamed or written whole), where it is
+    /// withheld, where a place cannot be singled out by its text, and where the places of all files have more than 256 KiB: such a
+    /// file must be as it was when the batch is applied.
+    #[prost(message, repeated, tag = "1")]
+    pub places: ::prost::alloc::vec::Vec<Place>,
+}
+/// Whole lines that a plan replaces, with as many of the lines around them as single the place out in the file.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Place {
+    /// Number of the first line of old; where lines are only added, of the line below them.
+    #[prost(uint32, tag = "1")]
+    pub start_line: u32,
+    /// Lines above, unchanged; with their terminators, like the others.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub above: ::prost::bytes::Bytes,
+    /// The lines that go. Empty where lines are only added.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub old: ::prost::bytes::Bytes,
+    /// The lines that come.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub new: ::prost::bytes::Bytes,
+    /// Lines below, unchanged.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub below: ::prost::bytes::Bytes,
+}
 /// A stored batch. Its files never change once it is stored; its state and report do.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Batch {
@@ -1292,6 +1354,9 @@ pub struct Batch {
     /// Who made it: the last step's actor is that of the event.
     #[prost(message, optional, tag = "15")]
     pub author: ::core::option::Option<Actor>,
+    /// How it was prepared. Present exactly with BATCH_SOURCE_PREPARED.
+    #[prost(message, optional, tag = "16")]
+    pub preparation: ::core::option::Option<Preparation>,
 }
 /// Who did something.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1354,6 +1419,9 @@ pub enum BatchSource {
     /// It was done on the workstation itself, and reported afterwards: applied, undone, or changed outside of Aptix. It is stored
     /// as ended.
     Local = 2,
+    /// An author prepared it: it is planned already, and applied only as it was planned. A reader that does not know this source
+    /// MUST NOT apply the batch.
+    Prepared = 3,
 }
 impl BatchSource {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1365,6 +1433,7 @@ impl BatchSource {
             Self::Unspecified => "BATCH_SOURCE_UNSPECIFIED",
             Self::Submitted => "BATCH_SOURCE_SUBMITTED",
             Self::Local => "BATCH_SOURCE_LOCAL",
+            Self::Prepared => "BATCH_SOURCE_PREPARED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1373,6 +1442,7 @@ impl BatchSource {
             "BATCH_SOURCE_UNSPECIFIED" => Some(Self::Unspecified),
             "BATCH_SOURCE_SUBMITTED" => Some(Self::Submitted),
             "BATCH_SOURCE_LOCAL" => Some(Self::Local),
+            "BATCH_SOURCE_PREPARED" => Some(Self::Prepared),
             _ => None,
         }
     }
@@ -1469,6 +1539,12 @@ pub enum EventKind {
     Expired = 4,
     /// It was applied or undone on the workstation, and stored as ended.
     Local = 5,
+    /// It was planned and stored: as prepared, or as ended because the plan was refused.
+    Prepared = 7,
+    /// Its owner let the prepared batch be applied.
+    Freed = 8,
+    /// A person refused it.
+    Rejected = 9,
 }
 impl EventKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1483,6 +1559,9 @@ impl EventKind {
             Self::Cancelled => "EVENT_KIND_CANCELLED",
             Self::Expired => "EVENT_KIND_EXPIRED",
             Self::Local => "EVENT_KIND_LOCAL",
+            Self::Prepared => "EVENT_KIND_PREPARED",
+            Self::Freed => "EVENT_KIND_FREED",
+            Self::Rejected => "EVENT_KIND_REJECTED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1494,15 +1573,18 @@ impl EventKind {
             "EVENT_KIND_CANCELLED" => Some(Self::Cancelled),
             "EVENT_KIND_EXPIRED" => Some(Self::Expired),
             "EVENT_KIND_LOCAL" => Some(Self::Local),
+            "EVENT_KIND_PREPARED" => Some(Self::Prepared),
+            "EVENT_KIND_FREED" => Some(Self::Freed),
+            "EVENT_KIND_REJECTED" => Some(Self::Rejected),
             _ => None,
         }
     }
 }
 /// Where a batch is in its life.
 ///
-/// APPROVED becomes APPLIED, FAILED or REJECTED by an agent's report, CANCELLED by CancelBatch, or EXPIRED. An ended
-/// batch never opens again. This version of the server never produces PREPARING, PREPARED, PENDING_APPROVAL,
-/// EXPIRED and PARTIAL. A batch that is taken back by a later one stays APPLIED.
+/// APPROVED becomes APPLIED, FAILED or REJECTED by an agent's report. PREPARED becomes APPROVED by ApplyPrepared, or EXPIRED.
+/// Both become CANCELLED by CancelBatch and REJECTED by RejectBatch. An ended batch never opens again. This version of the server
+/// never produces PREPARING, PENDING_APPROVAL and PARTIAL. A batch that is taken back by a later one stays APPLIED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum BatchState {
@@ -3071,7 +3153,8 @@ pub struct Hello {
     /// When the agent asks its user.
     #[prost(enumeration = "ApprovalMode", tag = "8")]
     pub approval_mode: i32,
-    /// What the agent can do beyond the first version of this protocol, at most 64 names of at most 64 bytes: "read", "stat", "list", "search", "preview", and the
+    /// What the agent can do beyond the first version of this protocol, at most 64 names of at most 64 bytes: "read", "stat", "list", "search", "preview",
+    /// "prepare" (it plans batches, and applies prepared ones as they were planned), and the
     /// features that an Edit may require. The server asks nothing of an agent that did not name the kind of question.
     #[prost(string, repeated, tag = "9")]
     pub features: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
@@ -3142,7 +3225,7 @@ pub struct Question {
     #[prost(message, optional, tag = "2")]
     pub time_left: ::core::option::Option<::prost_types::Duration>,
     /// What is asked. To a member that it does not know an agent answers a failure: UNAVAILABLE (NO_AGENT).
-    #[prost(oneof = "question::Ask", tags = "3, 4, 5, 6, 7")]
+    #[prost(oneof = "question::Ask", tags = "3, 4, 5, 6, 7, 8")]
     pub ask: ::core::option::Option<question::Ask>,
 }
 /// Nested message and enum types in `Question`.
@@ -3165,7 +3248,20 @@ pub mod question {
         /// What would become of a batch.
         #[prost(message, tag = "7")]
         Preview(super::Edit),
+        /// The plan of a batch that is being prepared.
+        #[prost(message, tag = "8")]
+        Prepare(super::PrepareQuestion),
     }
+}
+/// Asks for the plan of a batch.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PrepareQuestion {
+    /// What is to happen. Content comes with it, never as a blob.
+    #[prost(message, optional, tag = "1")]
+    pub edit: ::core::option::Option<Edit>,
+    /// Whose turn it comes from.
+    #[prost(message, optional, tag = "2")]
+    pub origin: ::core::option::Option<Origin>,
 }
 /// A question that needs no answer any more.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3181,7 +3277,7 @@ pub struct Answer {
     #[prost(uint64, tag = "1")]
     pub question_id: u64,
     /// What is answered. MUST be the member of the question's kind, or failure.
-    #[prost(oneof = "answer::Answer", tags = "2, 3, 4, 5, 6, 7")]
+    #[prost(oneof = "answer::Answer", tags = "2, 3, 4, 5, 6, 7, 8")]
     pub answer: ::core::option::Option<answer::Answer>,
 }
 /// Nested message and enum types in `Answer`.
@@ -3207,6 +3303,9 @@ pub mod answer {
         /// To preview.
         #[prost(message, tag = "7")]
         Preview(super::Report),
+        /// To prepare; or, where there is no plan, only the report that says why.
+        #[prost(message, tag = "8")]
+        Prepare(super::Plan),
     }
 }
 /// Asks to record what became of a batch.
@@ -3932,6 +4031,87 @@ pub struct SubmitBatchResponse {
     #[prost(string, tag = "4")]
     pub dialect: ::prost::alloc::string::String,
 }
+/// Asks to plan a batch and to store it with its plan.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PrepareBatchRequest {
+    /// The workspace whose files would change.
+    #[prost(string, tag = "1")]
+    pub workspace_id: ::prost::alloc::string::String,
+    /// Makes the call repeatable, as that of SubmitBatchRequest; no request id is used by both.
+    #[prost(string, tag = "2")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Whose turn it comes from. Its session's clipboards are those that the edit uses.
+    #[prost(message, optional, tag = "5")]
+    pub origin: ::core::option::Option<Origin>,
+    /// Who may apply or replace the batch: 1 to 128 visible ASCII characters, not beginning with . or -
+    #[prost(string, tag = "6")]
+    pub owner: ::prost::alloc::string::String,
+    /// How long it can be applied; absent for an hour. At most 24 hours are granted: the batch's expire_time counts.
+    #[prost(message, optional, tag = "7")]
+    pub time_to_live: ::core::option::Option<::prost_types::Duration>,
+    /// The prepared batch whose place it takes: of the same owner, and with an edit of the same kind. In the same step that one
+    /// becomes BATCH_STATE_CANCELLED; it stays as it is if the plan is refused. Empty for none.
+    #[prost(string, tag = "8")]
+    pub existing_batch_id: ::prost::alloc::string::String,
+    /// How much of the batch the answer holds.
+    #[prost(enumeration = "BatchView", tag = "9")]
+    pub view: i32,
+    /// What is to happen. Exactly one MUST be set.
+    #[prost(oneof = "prepare_batch_request::Content", tags = "3, 4")]
+    pub content: ::core::option::Option<prepare_batch_request::Content>,
+}
+/// Nested message and enum types in `PrepareBatchRequest`.
+pub mod prepare_batch_request {
+    /// What is to happen. Exactly one MUST be set.
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Content {
+        /// The edit.
+        #[prost(message, tag = "3")]
+        Edit(super::Edit),
+        /// The edit as its author wrote it.
+        #[prost(message, tag = "4")]
+        Document(super::Document),
+    }
+}
+/// Answers with the stored batch.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PrepareBatchResponse {
+    /// The batch, with its plan or with the report that says why there is none.
+    #[prost(message, optional, tag = "1")]
+    pub batch: ::core::option::Option<Batch>,
+    /// What the author should know of the document, such as a block that was taken for an example. At most 100.
+    #[prost(message, repeated, tag = "2")]
+    pub warnings: ::prost::alloc::vec::Vec<Warning>,
+    /// The dialect that was read. Empty if an edit was given.
+    #[prost(string, tag = "3")]
+    pub dialect: ::prost::alloc::string::String,
+}
+/// Asks to apply a prepared batch.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ApplyPreparedRequest {
+    /// The workspace.
+    #[prost(string, tag = "1")]
+    pub workspace_id: ::prost::alloc::string::String,
+    /// The batch.
+    #[prost(string, tag = "2")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// Who prepared it.
+    #[prost(string, tag = "3")]
+    pub owner: ::prost::alloc::string::String,
+    /// Makes the call repeatable: 1 to 128 visible ASCII characters, chosen anew for each call. It may be that of the batch.
+    #[prost(string, tag = "4")]
+    pub request_id: ::prost::alloc::string::String,
+    /// How much of the batch the answer holds.
+    #[prost(enumeration = "BatchView", tag = "5")]
+    pub view: i32,
+}
+/// Answers with the batch.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ApplyPreparedResponse {
+    /// The batch as it is now.
+    #[prost(message, optional, tag = "1")]
+    pub batch: ::core::option::Option<Batch>,
+}
 /// Asks for a batch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetBatchRequest {
@@ -4086,6 +4266,29 @@ pub struct CancelBatchResponse {
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
 }
+/// Asks to refuse a batch.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RejectBatchRequest {
+    /// The workspace.
+    #[prost(string, tag = "1")]
+    pub workspace_id: ::prost::alloc::string::String,
+    /// The batch.
+    #[prost(string, tag = "2")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// Why, for its author.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+    /// Who refuses it, for people. Empty if they give no name.
+    #[prost(string, tag = "4")]
+    pub reviewer: ::prost::alloc::string::String,
+}
+/// Answers with the batch.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RejectBatchResponse {
+    /// The batch, in state REJECTED.
+    #[prost(message, optional, tag = "1")]
+    pub batch: ::core::option::Option<Batch>,
+}
 /// Generated client implementations.
 pub mod batch_service_client {
     #![allow(
@@ -4212,6 +4415,82 @@ pub mod batch_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("aptix.v1.BatchService", "SubmitBatch"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Plans a batch and stores it with its plan, to be looked at and then applied by ApplyPrepared, or by nobody. The agent that
+        /// serves the workspace plans it now, and writes nothing. The answer is sent once the batch is durable: BATCH_STATE_PREPARED,
+        /// or ended with a report if the plan was refused (BATCH_STATE_FAILED, or BATCH_STATE_REJECTED by an agent that refuses every
+        /// batch).
+        ///
+        /// Repeating the call with the same request_id, content, origin, owner and existing_batch_id stores nothing, asks no agent, and
+        /// answers the batch as it is now.
+        ///
+        /// Errors: those of SubmitBatch, and
+        /// - INVALID_ARGUMENT: the owner is not acceptable, time_to_live is not more than 0, or the edit names a blob as content.
+        /// - FAILED_PRECONDITION (WRONG_OWNER, HUNK_EXPIRED, INVALID_STATE.OTHER_KIND, INVALID_STATE.NOT_PREPARED): the batch of
+        ///   existing_batch_id belongs to another owner, has expired, has another kind of edit, or is not prepared any more; nothing
+        ///   is stored.
+        /// - NOT_FOUND: there is no batch existing_batch_id.
+        /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT, UNAVAILABLE.AGENT_LOST), DEADLINE_EXCEEDED: no agent planned it; nothing is stored.
+        pub async fn prepare_batch(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PrepareBatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PrepareBatchResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.BatchService/PrepareBatch",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.BatchService", "PrepareBatch"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lets a prepared batch be applied as it was planned: it becomes BATCH_STATE_APPROVED, and its agent applies it or refuses it
+        /// like any other batch. The answer is sent once that is durable; WatchBatch tells how it ends.
+        ///
+        /// Repeating the call with the same request_id is a no-op, and answers the batch as it is now.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one.
+        /// - NOT_FOUND: the workspace has no such batch.
+        /// - FAILED_PRECONDITION (WRONG_OWNER): another owner prepared it.
+        /// - FAILED_PRECONDITION (HUNK_EXPIRED): its time is over; it is BATCH_STATE_EXPIRED.
+        /// - FAILED_PRECONDITION (ALREADY_APPLIED): another call had it applied.
+        /// - FAILED_PRECONDITION (INVALID_STATE.NOT_PREPARED): it was not prepared, another call let it be applied, or it ended in
+        ///   another way; the message says which.
+        pub async fn apply_prepared(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ApplyPreparedRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ApplyPreparedResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.BatchService/ApplyPrepared",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.BatchService", "ApplyPrepared"));
             self.inner.unary(req, path, codec).await
         }
         /// Reads a batch.
@@ -4369,6 +4648,38 @@ pub mod batch_service_client {
                 .insert(GrpcMethod::new("aptix.v1.BatchService", "CancelBatch"));
             self.inner.unary(req, path, codec).await
         }
+        /// Refuses a batch that has not ended, in the name of a person who looked at it: it becomes BATCH_STATE_REJECTED, and its report
+        /// has the reason. An agent that is applying it at this moment may still finish; its report is then refused (RESULT_FINAL).
+        /// Rejecting a rejected batch again answers the batch as it is.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
+        /// - NOT_FOUND: the workspace has no such batch.
+        /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended another way.
+        pub async fn reject_batch(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RejectBatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RejectBatchResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.BatchService/RejectBatch",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.BatchService", "RejectBatch"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -4402,6 +4713,48 @@ pub mod batch_service_server {
             request: tonic::Request<super::SubmitBatchRequest>,
         ) -> std::result::Result<
             tonic::Response<super::SubmitBatchResponse>,
+            tonic::Status,
+        >;
+        /// Plans a batch and stores it with its plan, to be looked at and then applied by ApplyPrepared, or by nobody. The agent that
+        /// serves the workspace plans it now, and writes nothing. The answer is sent once the batch is durable: BATCH_STATE_PREPARED,
+        /// or ended with a report if the plan was refused (BATCH_STATE_FAILED, or BATCH_STATE_REJECTED by an agent that refuses every
+        /// batch).
+        ///
+        /// Repeating the call with the same request_id, content, origin, owner and existing_batch_id stores nothing, asks no agent, and
+        /// answers the batch as it is now.
+        ///
+        /// Errors: those of SubmitBatch, and
+        /// - INVALID_ARGUMENT: the owner is not acceptable, time_to_live is not more than 0, or the edit names a blob as content.
+        /// - FAILED_PRECONDITION (WRONG_OWNER, HUNK_EXPIRED, INVALID_STATE.OTHER_KIND, INVALID_STATE.NOT_PREPARED): the batch of
+        ///   existing_batch_id belongs to another owner, has expired, has another kind of edit, or is not prepared any more; nothing
+        ///   is stored.
+        /// - NOT_FOUND: there is no batch existing_batch_id.
+        /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT, UNAVAILABLE.AGENT_LOST), DEADLINE_EXCEEDED: no agent planned it; nothing is stored.
+        async fn prepare_batch(
+            &self,
+            request: tonic::Request<super::PrepareBatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::PrepareBatchResponse>,
+            tonic::Status,
+        >;
+        /// Lets a prepared batch be applied as it was planned: it becomes BATCH_STATE_APPROVED, and its agent applies it or refuses it
+        /// like any other batch. The answer is sent once that is durable; WatchBatch tells how it ends.
+        ///
+        /// Repeating the call with the same request_id is a no-op, and answers the batch as it is now.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one.
+        /// - NOT_FOUND: the workspace has no such batch.
+        /// - FAILED_PRECONDITION (WRONG_OWNER): another owner prepared it.
+        /// - FAILED_PRECONDITION (HUNK_EXPIRED): its time is over; it is BATCH_STATE_EXPIRED.
+        /// - FAILED_PRECONDITION (ALREADY_APPLIED): another call had it applied.
+        /// - FAILED_PRECONDITION (INVALID_STATE.NOT_PREPARED): it was not prepared, another call let it be applied, or it ended in
+        ///   another way; the message says which.
+        async fn apply_prepared(
+            &self,
+            request: tonic::Request<super::ApplyPreparedRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ApplyPreparedResponse>,
             tonic::Status,
         >;
         /// Reads a batch.
@@ -4475,6 +4828,21 @@ pub mod batch_service_server {
             request: tonic::Request<super::CancelBatchRequest>,
         ) -> std::result::Result<
             tonic::Response<super::CancelBatchResponse>,
+            tonic::Status,
+        >;
+        /// Refuses a batch that has not ended, in the name of a person who looked at it: it becomes BATCH_STATE_REJECTED, and its report
+        /// has the reason. An agent that is applying it at this moment may still finish; its report is then refused (RESULT_FINAL).
+        /// Rejecting a rejected batch again answers the batch as it is.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
+        /// - NOT_FOUND: the workspace has no such batch.
+        /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended another way.
+        async fn reject_batch(
+            &self,
+            request: tonic::Request<super::RejectBatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RejectBatchResponse>,
             tonic::Status,
         >;
     }
@@ -4595,6 +4963,96 @@ pub mod batch_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SubmitBatchSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.BatchService/PrepareBatch" => {
+                    #[allow(non_camel_case_types)]
+                    struct PrepareBatchSvc<T: BatchService>(pub Arc<T>);
+                    impl<
+                        T: BatchService,
+                    > tonic::server::UnaryService<super::PrepareBatchRequest>
+                    for PrepareBatchSvc<T> {
+                        type Response = super::PrepareBatchResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PrepareBatchRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as BatchService>::prepare_batch(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PrepareBatchSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.BatchService/ApplyPrepared" => {
+                    #[allow(non_camel_case_types)]
+                    struct ApplyPreparedSvc<T: BatchService>(pub Arc<T>);
+                    impl<
+                        T: BatchService,
+                    > tonic::server::UnaryService<super::ApplyPreparedRequest>
+                    for ApplyPreparedSvc<T> {
+                        type Response = super::ApplyPreparedResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ApplyPreparedRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as BatchService>::apply_prepared(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ApplyPreparedSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -4821,6 +5279,51 @@ pub mod batch_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CancelBatchSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.BatchService/RejectBatch" => {
+                    #[allow(non_camel_case_types)]
+                    struct RejectBatchSvc<T: BatchService>(pub Arc<T>);
+                    impl<
+                        T: BatchService,
+                    > tonic::server::UnaryService<super::RejectBatchRequest>
+                    for RejectBatchSvc<T> {
+                        type Response = super::RejectBatchResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RejectBatchRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as BatchService>::reject_batch(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RejectBatchSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{Revision, WorkspaceId};
+use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, UnixMillis};
 use fjall::{Readable, Slice, Snapshot};
 use tokio_util::bytes::Bytes;
 
+use super::batch_record;
 use super::keys::{self, Key};
 use super::marks::Marks;
 use super::record::{self, Counters, Happened, Head, Marker};
@@ -101,6 +102,21 @@ impl Instant<'_> {
         Ok(listed)
     }
 
+    /// Prepared batches that expired at a time, those that expired first. An entry that cannot be read is passed over.
+    pub(super) fn due(&self, now: UnixMillis, limit: usize) -> Result<Vec<(WorkspaceId, BatchId)>, StoreError> {
+        let mut found = Vec::new();
+        for entry in self.snapshot.prefix(&self.tables.records, keys::DUE) {
+            let (key, value) = entry.into_inner().map_err(failed("list prepared batches"))?;
+            let Some((expires, id)) = keys::due_of(&key) else { continue };
+            if found.len() == limit || expires > now {
+                break;
+            }
+            let workspace = record::decode_texts(&value).ok().and_then(|texts| texts.first()?.parse().ok());
+            found.extend(workspace.map(|workspace| (workspace, id)));
+        }
+        Ok(found)
+    }
+
     pub(super) fn newest(&self, workspace: &WorkspaceId) -> Result<Option<Revision>, StoreError> {
         Ok(self.counters(workspace)?.map(|counters| counters.newest))
     }
@@ -131,7 +147,7 @@ impl Instant<'_> {
         };
         let Some(batch) = self.get(&keys::batch(id))? else { return Ok(None) };
         let state = self.get(&keys::state(id))?.ok_or_else(|| missing(format!("the state of batch {id}")))?;
-        let stored = record::decode_batch(id, &batch, &state)?;
+        let stored = batch_record::decode_batch(id, &batch, &state)?;
         Ok((stored.workspace == *workspace).then_some(stored))
     }
 

@@ -2,8 +2,9 @@
 //! which no id has, so that no workspace's keys begin like another's.
 
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, RequestId, Revision, Uuid, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
+use aptix_model::record::UnixMillis;
 
 use crate::store::UploadId;
 
@@ -67,6 +68,20 @@ pub(super) fn batch(id: BatchId) -> Key {
 /// The state of a batch, with its report.
 pub(super) fn state(id: BatchId) -> Key {
     [b"s", id.0.as_bytes().as_slice()].concat()
+}
+
+/// A prepared batch among those of all workspaces, by when it expires.
+pub(super) fn due(expires: UnixMillis, id: BatchId) -> Key {
+    [DUE, &expires.0.to_be_bytes(), id.0.as_bytes()].concat()
+}
+
+/// Where the prepared batches begin, by when they expire.
+pub(super) const DUE: &[u8] = b"p";
+
+/// When a prepared batch expires, and which it is.
+pub(super) fn due_of(key: &[u8]) -> Option<(UnixMillis, BatchId)> {
+    let (expires, id) = key.strip_prefix(DUE)?.split_first_chunk()?;
+    Some((UnixMillis(u64::from_be_bytes(*expires)), BatchId(Uuid::from_slice(id).ok()?)))
 }
 
 /// The batch that a request id names.

@@ -4,6 +4,7 @@
 //! newest acknowledged commit is kept in a file of its own (`marks.rs`), and before the database is opened the journals are read
 //! and held against it (`guard.rs`).
 
+mod batch_record;
 mod committer;
 mod guard;
 mod instant;
@@ -28,7 +29,7 @@ use std::thread::JoinHandle;
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{HistoryId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use fjall::Slice;
@@ -222,6 +223,10 @@ impl Store for EmbeddedStore {
 
     fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
         self.read(move |now| now.newest(&workspace))
+    }
+
+    fn due(&self, now: UnixMillis, limit: usize) -> Answer<'_, Vec<(WorkspaceId, BatchId)>> {
+        self.read(move |instant| instant.due(now, limit))
     }
 
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {

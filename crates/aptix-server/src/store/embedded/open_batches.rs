@@ -4,6 +4,7 @@
 use aptix_model::id::{Revision, WorkspaceId};
 use fjall::PersistMode;
 
+use super::batch_record;
 use super::instant::Instant;
 use super::keys;
 use super::record::{self, Counters};
@@ -39,7 +40,7 @@ impl Instant<'_> {
             before = last.as_ref().map_or_else(|damaged| damaged.revision, |entry| entry.revision);
             for entry in page.iter().flatten() {
                 let state = self.get(&keys::state(entry.batch)).ok().flatten();
-                let state = state.and_then(|state| record::decode_state("a batch", &state).ok());
+                let state = state.and_then(|state| batch_record::decode_state("a batch", &state).ok());
                 open += u64::from(state.is_some_and(|state| state.state.is_open()));
             }
         }

@@ -2,16 +2,13 @@
 //! back exactly is damaged; it is never taken for other data.
 
 use aptix_model::actor::{Actor, ActorKind};
-use aptix_model::batch::{BlobRef, Origin};
+use aptix_model::batch::BlobRef;
 use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Revision, Uuid};
-use aptix_model::id_block;
 use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::{BatchRecord, Source, UnixMillis};
-use aptix_model::report::Report;
+use aptix_model::record::UnixMillis;
 use aptix_model::state::BatchState;
-use aptix_model::wire::bytes::{batch_from_bytes, batch_to_bytes, report_from_bytes, report_to_bytes};
 use fjall::Slice;
 use sha2::{Digest, Sha256};
 
@@ -21,9 +18,8 @@ use crate::store::{CloudFile, Lease, StoreError, UploadId};
 const CHAINED: u8 = 2;
 /// Since this version the record of an event says what happened, and that of a workspace's counters how many batches are open.
 const WITH_FACTS: u8 = 3;
-/// A batch of the workstation itself, which says who carried it out; the state of a batch that was taken back.
-const LOCAL: u8 = 4;
-const VERSION: u8 = 1;
+/// The version of every other record.
+pub(super) const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
 
 /// The state of the store after a commit.
@@ -174,110 +170,6 @@ pub(super) fn decode_marker(record: &[u8]) -> Result<Marker, StoreError> {
     read("a blob", record, |fields| Some(Marker { upload: UploadId(fields.id()?), size_bytes: fields.number()? }))
 }
 
-/// What never changes about a batch. Its ids follow from its own.
-pub(super) fn encode_batch(batch: &BatchRecord) -> Slice {
-    let version = if batch.source == Source::Submitted { VERSION } else { LOCAL };
-    let record = Writer::with_version(version)
-        .bytes(batch.workspace.as_str().as_bytes())
-        .bytes(batch.request_id.as_str().as_bytes())
-        .optional(batch.origin.session_id.as_deref().map(str::as_bytes))
-        .optional(batch.origin.conversation_id.as_deref().map(str::as_bytes))
-        .optional(batch.origin.turn_id.as_deref().map(str::as_bytes))
-        .number(batch.created.0)
-        .bytes(&batch_to_bytes(&batch.batch));
-    match &batch.source {
-        Source::Submitted => record.finish(),
-        Source::Local { author, reverts } => record
-            .bytes(author.kind.word().as_bytes())
-            .optional(author.name.as_deref().map(str::as_bytes))
-            .optional(reverts.as_ref().map(|id| id.0.as_bytes().as_slice()))
-            .finish(),
-    }
-}
-
-/// What changes about a batch: its state and report, and which batch took it back.
-pub(super) fn encode_state(batch: &BatchRecord) -> Slice {
-    let version = if batch.reverted_by.is_some() { LOCAL } else { VERSION };
-    let record = Writer::with_version(version)
-        .number(batch.revision.0)
-        .bytes(batch.state.word().as_bytes())
-        .number(batch.updated.0)
-        .optional(batch.report.as_ref().map(report_to_bytes).as_deref());
-    match batch.reverted_by {
-        Some(id) => record.bytes(id.0.as_bytes()).finish(),
-        None => record.finish(),
-    }
-}
-
-/// What changes about a batch.
-pub(super) struct State {
-    pub(super) revision: Revision,
-    pub(super) state: BatchState,
-    updated: UnixMillis,
-    report: Option<Report>,
-    reverted_by: Option<BatchId>,
-}
-
-pub(super) fn decode_state(what: &str, record: &[u8]) -> Result<State, StoreError> {
-    let is_reverted = record.first() == Some(&LOCAL);
-    read_version(if is_reverted { LOCAL } else { VERSION }, what, record, |fields| {
-        let revision = Revision(fields.number()?);
-        let word = fields.text()?;
-        let state = BatchState::from_word(word)?;
-        let updated = UnixMillis(fields.number()?);
-        let report = match fields.optional()? {
-            Some(report) => Some(report_from_bytes(report).ok()?),
-            None => None,
-        };
-        let reverted_by = if is_reverted { Some(BatchId(fields.id()?)) } else { None };
-        Some(State { revision, state, updated, report, reverted_by })
-    })
-}
-
-pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<BatchRecord, StoreError> {
-    let what = format!("batch {id}");
-    let State { revision, state, updated, report, reverted_by } = decode_state(&what, state)?;
-    let is_local = batch.first() == Some(&LOCAL);
-    read_version(if is_local { LOCAL } else { VERSION }, &what, batch, |fields| {
-        let workspace = fields.text()?.parse().ok()?;
-        let request_id = fields.text()?.parse().ok()?;
-        let origin = Origin {
-            session_id: fields.optional_text()?,
-            conversation_id: fields.optional_text()?,
-            turn_id: fields.optional_text()?,
-        };
-        let created = UnixMillis(fields.number()?);
-        let batch = batch_from_bytes(fields.bytes()?).ok()?;
-        let ids = id_block::of(id, &batch);
-        let source = if is_local { local(fields)? } else { Source::Submitted };
-        Some(BatchRecord {
-            id,
-            workspace,
-            revision,
-            state,
-            batch,
-            ids,
-            origin,
-            request_id,
-            created,
-            updated,
-            report,
-            source,
-            reverted_by,
-        })
-    })
-}
-
-/// Who carried a batch out on the workstation, and which one it took back.
-fn local(fields: &mut Fields<'_>) -> Option<Source> {
-    let author = Actor { kind: ActorKind::from_word(fields.text()?)?, name: fields.optional_text()? };
-    let reverts = match fields.optional()? {
-        Some(id) => Some(BatchId(Uuid::from_slice(id).ok()?)),
-        None => None,
-    };
-    Some(Source::Local { author, reverts })
-}
-
 pub(super) fn encode_file(file: &CloudFile) -> Slice {
     Writer::new()
         .bytes(file.path.as_str().as_bytes())
@@ -322,7 +214,7 @@ fn read<T>(what: &str, record: &[u8], parse: impl FnOnce(&mut Fields<'_>) -> Opt
     read_version(VERSION, what, record, parse)
 }
 
-fn read_version<T>(
+pub(super) fn read_version<T>(
     expected: u8,
     what: &str,
     record: &[u8],
@@ -347,7 +239,7 @@ fn read_version<T>(
     Ok(value)
 }
 
-struct Writer {
+pub(super) struct Writer {
     version: u8,
     fields: Vec<u8>,
 }
@@ -357,22 +249,22 @@ impl Writer {
         Self::with_version(VERSION)
     }
 
-    fn with_version(version: u8) -> Self {
+    pub(super) fn with_version(version: u8) -> Self {
         Self { version, fields: Vec::new() }
     }
 
-    fn number(mut self, number: u64) -> Self {
+    pub(super) fn number(mut self, number: u64) -> Self {
         self.fields.extend_from_slice(&number.to_be_bytes());
         self
     }
 
-    fn bytes(self, bytes: &[u8]) -> Self {
+    pub(super) fn bytes(self, bytes: &[u8]) -> Self {
         let mut writer = self.number(bytes.len() as u64);
         writer.fields.extend_from_slice(bytes);
         writer
     }
 
-    fn optional(mut self, bytes: Option<&[u8]>) -> Self {
+    pub(super) fn optional(mut self, bytes: Option<&[u8]>) -> Self {
         self.fields.push(u8::from(bytes.is_some()));
         match bytes {
             Some(bytes) => self.bytes(bytes),
@@ -380,33 +272,33 @@ impl Writer {
         }
     }
 
-    fn finish(self) -> Slice {
+    pub(super) fn finish(self) -> Slice {
         let sum = checksum(&self.fields);
         [[self.version].as_slice(), sum.as_slice(), &self.fields].concat().into()
     }
 }
 
-struct Fields<'a>(&'a [u8]);
+pub(super) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    fn number(&mut self) -> Option<u64> {
+    pub(super) fn number(&mut self) -> Option<u64> {
         let (number, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(u64::from_be_bytes(*number))
     }
 
-    fn bytes(&mut self) -> Option<&'a [u8]> {
+    pub(super) fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.number()?).ok()?;
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(bytes)
     }
 
-    fn text(&mut self) -> Option<&'a str> {
+    pub(super) fn text(&mut self) -> Option<&'a str> {
         str::from_utf8(self.bytes()?).ok()
     }
 
-    fn optional(&mut self) -> Option<Option<&'a [u8]>> {
+    pub(super) fn optional(&mut self) -> Option<Option<&'a [u8]>> {
         let (present, rest) = self.0.split_first()?;
         self.0 = rest;
         match present {
@@ -416,7 +308,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn optional_text(&mut self) -> Option<Option<String>> {
+    pub(super) fn optional_text(&mut self) -> Option<Option<String>> {
         match self.optional()? {
             Some(bytes) => Some(Some(str::from_utf8(bytes).ok()?.to_owned())),
             None => Some(None),
@@ -430,7 +322,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn id(&mut self) -> Option<Uuid> {
+    pub(super) fn id(&mut self) -> Option<Uuid> {
         Uuid::from_slice(self.bytes()?).ok()
     }
 }

@@ -10,6 +10,7 @@ use aptix_model::id::{BatchId, Uuid, WorkspaceId};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use fjall::Readable;
 
+use super::batch_record;
 use super::committer::{Put, View};
 use super::instant::Instant;
 use super::keys;
@@ -131,7 +132,7 @@ impl Instant<'_> {
             let (key, value) = entry.into_inner().map_err(failed("list batches"))?;
             let Some(id) = key.get(1..).and_then(|id| Uuid::from_slice(id).ok()).map(BatchId) else { continue };
             let Some(state) = self.get(&keys::state(id))? else { continue };
-            let batch = record::decode_batch(id, &value, &state)?;
+            let batch = batch_record::decode_batch(id, &value, &state)?;
             for digest in named_by(&batch) {
                 found.remove(&(batch.workspace.clone(), digest));
             }

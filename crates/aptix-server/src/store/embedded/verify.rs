@@ -131,7 +131,7 @@ fn tables_entries(tables: &Tables, found: &mut Findings) {
             Some(b'f') => record::decode_file(&value).map(drop).err(),
             Some(b'd') => record::decode_path(&value).map(drop).err(),
             Some(b'l' | b'r' | b'u' | b'h') => record::decode_id(&value).map(drop).err(),
-            Some(b'o') => record::decode_texts(&value).map(drop).err(),
+            Some(b'o' | b'p') => record::decode_texts(&value).map(drop).err(),
             Some(b'n') => record::decode_head(&value).map(drop).err(),
             Some(b'm') => match blob(tables, &key, &value) {
                 Ok(bytes) => {

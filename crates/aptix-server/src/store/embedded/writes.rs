@@ -3,13 +3,15 @@
 use aptix_model::batch_event::EventFacts;
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use aptix_model::record::BatchRecord;
+use aptix_model::state::BatchState;
 
+use super::batch_record;
 use super::committer::{Put, View};
 use super::keys;
 use super::record::{self, Counters, Happened};
 use crate::store::{
     Appended, CloudFile, FileUpdate, Known, LocalAppended, LocalBatch, StoreError, Transition, Transitioned, Twins,
-    chain, links, submitted,
+    chain, links, replacement, submitted,
 };
 
 /// The counters of a workspace. Where their record is damaged, what was last acknowledged is taken instead, and is written
@@ -26,7 +28,7 @@ fn stored(view: &View<'_>, id: BatchId) -> Result<Option<BatchRecord>, StoreErro
     let (Some(batch), Some(state)) = (view.get(&keys::batch(id))?, view.get(&keys::state(id))?) else {
         return Ok(None);
     };
-    record::decode_batch(id, &batch, &state).map(Some)
+    batch_record::decode_batch(id, &batch, &state).map(Some)
 }
 
 /// Stores a new batch under the next revision, unless its request id is known.
@@ -35,8 +37,16 @@ pub(super) fn append(view: &View<'_>, mut batch: BatchRecord) -> Result<(Appende
         return Ok((Appended::Known(Box::new(Known { stored: known, offered: batch })), Vec::new()));
     }
     let facts = submitted(&batch);
-    let counters = counters(view, &batch.workspace)?;
-    let puts = put_new(counters, &mut batch, facts);
+    let mut counters = counters(view, &batch.workspace)?;
+    let mut puts = Vec::new();
+    if let Some(step) = replacement(&batch) {
+        let former = stored(view, step.batch)?.filter(|former| former.workspace == batch.workspace);
+        match former {
+            Some(former) if former.state == step.from => puts.extend(put_step(&mut counters, former, step).1),
+            former => return Ok((Appended::NotReplaced(former.map(Box::new)), Vec::new())),
+        }
+    }
+    puts.extend(put_new(counters, &mut batch, facts));
     Ok((Appended::New(Box::new(batch)), puts))
 }
 
@@ -69,7 +79,7 @@ pub(super) fn append_local(view: &View<'_>, local: LocalBatch) -> Result<(LocalA
     let find = |id| Ok(stored(view, id)?.filter(|found| found.workspace == batch.workspace));
     let linked = links::changed(batch.id, reverts, find)?;
     let mut puts = put_new(counters, &mut batch, facts);
-    puts.extend(linked.iter().map(|linked| Put::Record(keys::state(linked.id), record::encode_state(linked))));
+    puts.extend(linked.iter().map(|linked| Put::Record(keys::state(linked.id), batch_record::encode_state(linked))));
     puts.extend(put_files(view, &batch.workspace, files, batch.revision)?);
     Ok((LocalAppended::New(Box::new(batch)), puts))
 }
@@ -82,23 +92,31 @@ fn put_new(mut counters: Counters, batch: &mut BatchRecord, facts: EventFacts) -
     counters.open = counters.open.map(|open| open + u64::from(batch.state.is_open()));
     batch.revision = counters.newest;
     let id = record::encode_id(batch.id.0);
-    let (content, state) = (record::encode_batch(batch), record::encode_state(batch));
+    let (content, state) = (batch_record::encode_batch(batch), batch_record::encode_state(batch));
     let parts = [batch.id.0.as_bytes().as_slice(), &content, &state, &record::encode_facts(&facts)];
     counters.digest = Some(chain::next(counters.digest, parts));
     let event = record::encode_event(&Happened { batch: batch.id, digest: counters.digest, facts: Some(facts) });
-    vec![
+    let due = due(batch).map(|key| Put::Record(key, record::encode_texts(&[batch.workspace.to_string()])));
+    let puts = [
         Put::Record(keys::batch(batch.id), content),
         Put::Record(keys::state(batch.id), state),
         Put::Record(keys::request(&batch.workspace, &batch.request_id), id.clone()),
         Put::Record(keys::event(&batch.workspace, batch.revision), event),
         Put::Record(keys::listed(&batch.workspace, batch.revision), id),
         Put::Record(keys::workspace(&batch.workspace), record::encode_counters(counters)),
-    ]
+    ];
+    puts.into_iter().chain(due).collect()
+}
+
+/// Where a batch that can expire is listed by that time.
+fn due(batch: &BatchRecord) -> Option<keys::Key> {
+    let preparation = batch.preparation().filter(|_| batch.state == BatchState::Prepared)?;
+    Some(keys::due(preparation.expires, batch.id))
 }
 
 /// Moves a batch from one state to another one, with the files that it left.
 pub(super) fn transition(view: &View<'_>, step: Transition) -> Result<(Transitioned, Vec<Put>), StoreError> {
-    let Some(mut batch) = stored(view, step.batch)?.filter(|batch| batch.workspace == step.workspace) else {
+    let Some(batch) = stored(view, step.batch)?.filter(|batch| batch.workspace == step.workspace) else {
         return Ok((Transitioned::Unknown, Vec::new()));
     };
     if batch.state != step.from {
@@ -108,26 +126,31 @@ pub(super) fn transition(view: &View<'_>, step: Transition) -> Result<(Transitio
     if step.lease.is_some_and(|proof| !counters.lease.admits(proof)) {
         return Ok((Transitioned::OtherLease, Vec::new()));
     }
+    let (workspace, files) = (step.workspace.clone(), step.files.clone());
+    let (batch, mut puts) = put_step(&mut counters, batch, step);
+    puts.extend(put_files(view, &workspace, files, counters.newest)?);
+    Ok((Transitioned::Done(batch), puts))
+}
+
+/// What takes a step of a batch, without its files, under the next revision.
+fn put_step(counters: &mut Counters, mut batch: BatchRecord, step: Transition) -> (BatchRecord, Vec<Put>) {
     counters.newest = counters.newest.next();
     let facts = step.facts();
     counters.open = counters
         .open
         .map(|open| (open + u64::from(step.to.is_open())).saturating_sub(u64::from(batch.state.is_open())));
-    batch.revision = counters.newest;
-    batch.state = step.to;
-    batch.updated = step.at;
-    batch.report = step.report;
-    let state = record::encode_state(&batch);
+    let no_longer_due = due(&batch).map(Put::RemoveRecord);
+    step.apply(&mut batch, counters.newest);
+    let state = batch_record::encode_state(&batch);
     let parts = [batch.id.0.as_bytes().as_slice(), &state, &record::encode_facts(&facts)];
     counters.digest = Some(chain::next(counters.digest, parts));
     let event = record::encode_event(&Happened { batch: batch.id, digest: counters.digest, facts: Some(facts) });
-    let mut puts = vec![
+    let puts = [
         Put::Record(keys::state(batch.id), state),
-        Put::Record(keys::event(&step.workspace, counters.newest), event),
-        Put::Record(keys::workspace(&step.workspace), record::encode_counters(counters)),
+        Put::Record(keys::event(&batch.workspace, counters.newest), event),
+        Put::Record(keys::workspace(&batch.workspace), record::encode_counters(*counters)),
     ];
-    puts.extend(put_files(view, &step.workspace, step.files, counters.newest)?);
-    Ok((Transitioned::Done(batch), puts))
+    (batch, puts.into_iter().chain(no_longer_due).collect())
 }
 
 /// What takes over files as they are since an event.

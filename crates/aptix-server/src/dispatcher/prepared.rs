@@ -1,0 +1,247 @@
+//! Prepared batches: who may replace or apply one, and until when (WS-MOD 4).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aptix_model::actor::{Actor, ActorKind};
+use aptix_model::batch_event::EventKind;
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::{Trace, Via};
+use aptix_model::failure::Failure;
+use aptix_model::id::{BatchId, OwnerId, RequestId, WorkspaceId};
+use aptix_model::plan::Planned;
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::record::{BatchRecord, Preparation, Source, UnixMillis};
+use aptix_model::state::{BatchState, Step};
+
+use super::Dispatcher;
+use super::refusal::{Refusal, not_found};
+use super::step::Move;
+use super::submit::{Submission, same};
+use crate::store::{Appended, BatchSelector};
+
+/// How long a prepared batch can be applied, unless its author says otherwise.
+pub const DEFAULT_LIFE: Duration = Duration::from_secs(3600);
+
+/// The longest that is granted.
+pub const LONGEST_LIFE: Duration = Duration::from_secs(24 * 3600);
+
+/// Expired batches that are looked for in one go.
+const SWEPT: usize = 256;
+
+/// Who prepares a batch, and how.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Preparing {
+    /// Who may apply or replace it.
+    pub owner: OwnerId,
+    /// How long it can be applied.
+    pub life: Duration,
+    /// The prepared batch whose place it takes.
+    pub replaces: Option<BatchId>,
+}
+
+impl Dispatcher {
+    /// The batch that was stored under the request id of a batch to be prepared; `None` if there is none.
+    ///
+    /// # Errors
+    /// When that batch has another content or was prepared otherwise, or the store fails.
+    pub async fn prepared_before(
+        &self,
+        submission: &Submission,
+        preparing: &Preparing,
+    ) -> Result<Option<BatchRecord>, Refusal> {
+        let which = BatchSelector::Request(submission.request_id.clone());
+        let stored = self.store.batch(submission.workspace.clone(), which).await?;
+        let source = Source::Prepared(Box::new(self.preparation(preparing)));
+        stored.map(|stored| same(stored, &submission.batch, &submission.origin, &source)).transpose()
+    }
+
+    /// Checks that a batch may take the place of the one that it names.
+    ///
+    /// # Errors
+    /// NOT_FOUND, WRONG_OWNER, HUNK_EXPIRED, INVALID_STATE (OTHER_KIND, NOT_PREPARED).
+    pub async fn check_replaced(&self, submission: &Submission, preparing: &Preparing) -> Result<(), Refusal> {
+        let Some(id) = preparing.replaces else { return Ok(()) };
+        let former = self.batch(&submission.workspace, BatchSelector::Id(id)).await?;
+        self.usable(&former, &preparing.owner)?;
+        let (found, asked) = (former.batch.kind(), submission.batch.kind());
+        if found == asked {
+            return Ok(());
+        }
+        let message = format!("the prepared batch {id} is a {found}, and a {asked} cannot take its place");
+        let failure = Failure::new(Reason::InvalidState, message).detail(Detail::OtherKind);
+        Err(Refusal::denied(failure.hint("prepare without existing_batch_id, or with an edit of the same kind")))
+    }
+
+    /// Stores a batch with its plan, or as ended if the plan was refused. It came at `began`.
+    ///
+    /// # Errors
+    /// When its request id has another content, the batch that it is to replace is not prepared any more, or the store fails.
+    pub async fn keep_prepared(
+        self: &Arc<Self>,
+        submission: Submission,
+        (preparing, planned): (&Preparing, Planned),
+        began: Instant,
+    ) -> Result<BatchRecord, Refusal> {
+        let record = self.prepared_record(submission, preparing, planned)?;
+        let this = Arc::clone(self);
+        self.to_the_end(async move { this.append_prepared(record, began).await }).await
+    }
+
+    fn prepared_record(
+        &self,
+        submission: Submission,
+        preparing: &Preparing,
+        planned: Planned,
+    ) -> Result<BatchRecord, Refusal> {
+        let (step, plan, report) = match planned {
+            Planned::Plan(plan) => (Step::PlanReady, Some(plan), None),
+            Planned::Refused(report) => (Step::Report(report.outcome), None, Some(report)),
+        };
+        let state = BatchState::Preparing.after(step).map_err(|error| {
+            Refusal::denied(Failure::new(Reason::Internal, error.to_string()).hint("update aptix on the workstation"))
+        })?;
+        let record = submission.into_record();
+        let preparation = Preparation { plan, ..self.preparation(preparing) };
+        Ok(BatchRecord { state, report, source: Source::Prepared(Box::new(preparation)), ..record })
+    }
+
+    fn preparation(&self, preparing: &Preparing) -> Preparation {
+        let Preparing { owner, life, replaces } = preparing;
+        let life = u64::try_from((*life).min(LONGEST_LIFE).as_millis()).unwrap_or(u64::MAX);
+        let expires = UnixMillis(self.clock.now().0.saturating_add(life));
+        Preparation { owner: owner.clone(), expires, plan: None, replaces: *replaces, freed: None }
+    }
+
+    async fn append_prepared(&self, record: BatchRecord, began: Instant) -> Result<BatchRecord, Refusal> {
+        let workspace = record.workspace.clone();
+        match self.store.append(record).await? {
+            Appended::New(stored) => {
+                let refused = stored.report.as_ref().map(|report| report.failures.as_slice());
+                let event = match refused {
+                    None => Event::Prepared(&stored.batch),
+                    Some(failures) => Event::Refused(Some(&stored.batch), failures),
+                };
+                Trace::of(Via::Server, &stored).log(began.elapsed(), event);
+                self.wakes.wake(&workspace, stored.id);
+                let replaced = stored.preparation().and_then(|preparation| preparation.replaces);
+                if let Some(replaced) = replaced {
+                    self.wakes.wake(&workspace, replaced);
+                }
+                Ok(*stored)
+            }
+            Appended::Known(known) => {
+                same(known.stored, &known.offered.batch, &known.offered.origin, &known.offered.source)
+            }
+            Appended::NotReplaced(Some(former)) => Err(not_prepared(&former)),
+            Appended::NotReplaced(None) => Err(Refusal::denied(not_found(&workspace, "batch to replace"))),
+        }
+    }
+
+    /// Lets a prepared batch be applied. Repeated under the same request id it answers the batch as it is.
+    ///
+    /// # Errors
+    /// NOT_FOUND, WRONG_OWNER, HUNK_EXPIRED, ALREADY_APPLIED, INVALID_STATE (NOT_PREPARED).
+    pub async fn free(
+        self: &Arc<Self>,
+        workspace: WorkspaceId,
+        id: BatchId,
+        (owner, request): (OwnerId, RequestId),
+    ) -> Result<BatchRecord, Refusal> {
+        let this = Arc::clone(self);
+        self.to_the_end(async move {
+            let decide = |batch: &BatchRecord| this.may_free(batch, &owner, &request);
+            let freed = this.step(&workspace, id, decide).await?;
+            if freed.state == BatchState::Expired { Err(expired(freed.id)) } else { Ok(freed) }
+        })
+        .await
+    }
+
+    fn may_free(&self, batch: &BatchRecord, owner: &OwnerId, request: &RequestId) -> Result<Option<Move>, Refusal> {
+        let now = self.clock.now();
+        let preparation = batch.preparation().ok_or_else(|| not_prepared(batch))?;
+        if preparation.owner != *owner {
+            return Err(wrong_owner(batch.id));
+        }
+        match batch.state {
+            BatchState::Prepared if preparation.expires <= now => Ok(Some(expiry(now))),
+            BatchState::Prepared => {
+                let author = Actor { kind: ActorKind::Author, name: Some(owner.to_string()) };
+                let step = Move::new(Step::Apply, EventKind::Freed, author, now, Event::Freed);
+                Ok(Some(Move { freed: Some(request.clone()), ..step }))
+            }
+            _ if preparation.freed.as_ref() == Some(request) => Ok(None),
+            _ => Err(not_prepared(batch)),
+        }
+    }
+
+    /// Whether an owner may still use a prepared batch.
+    fn usable(&self, batch: &BatchRecord, owner: &OwnerId) -> Result<(), Refusal> {
+        let preparation = batch.preparation().ok_or_else(|| not_prepared(batch))?;
+        if preparation.owner != *owner {
+            return Err(wrong_owner(batch.id));
+        }
+        match batch.state {
+            BatchState::Prepared if preparation.expires <= self.clock.now() => Err(expired(batch.id)),
+            BatchState::Prepared => Ok(()),
+            _ => Err(not_prepared(batch)),
+        }
+    }
+
+    /// Ends batches whose time is over, up to a bounded number; answers how many.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn expire(self: &Arc<Self>) -> Result<usize, Refusal> {
+        let now = self.clock.now();
+        let due = self.store.due(now, SWEPT).await?;
+        let mut ended = 0;
+        for (workspace, id) in due {
+            let this = Arc::clone(self);
+            let decide = move |batch: &BatchRecord| {
+                let is_over = batch.preparation().is_some_and(|preparation| preparation.expires <= now);
+                Ok((batch.state == BatchState::Prepared && is_over).then(|| expiry(now)))
+            };
+            let step = self.to_the_end(async move { this.step(&workspace, id, decide).await });
+            match step.await {
+                Ok(_) => ended += 1,
+                // One batch that cannot be read keeps no other from its end.
+                Err(refusal) => tracing::warn!(BatchId = %id, ?refusal, "a prepared batch could not be ended"),
+            }
+        }
+        Ok(ended)
+    }
+}
+
+const fn expiry(now: UnixMillis) -> Move {
+    Move::new(Step::Expire, EventKind::Expired, Actor::unnamed(ActorKind::Server), now, Event::Expired)
+}
+
+fn wrong_owner(id: BatchId) -> Refusal {
+    let failure = Failure::new(Reason::WrongOwner, format!("the prepared batch {id} belongs to another owner"));
+    Refusal::denied(failure.hint("prepare the batch yourself: only who prepared it can apply or replace it"))
+}
+
+fn expired(id: BatchId) -> Refusal {
+    let failure = Failure::new(Reason::HunkExpired, format!("the prepared batch {id} has expired"));
+    Refusal::denied(failure.hint("prepare the batch again, look at its plan, then apply it"))
+}
+
+/// Refuses the use of a batch that is not prepared, or not any more.
+fn not_prepared(batch: &BatchRecord) -> Refusal {
+    let BatchRecord { id, state, .. } = batch;
+    let (reason, message) = match (batch.preparation(), state) {
+        (None, _) => (Reason::InvalidState, format!("batch {id} was submitted to be applied at once")),
+        (Some(_), BatchState::Expired) => return expired(*id),
+        (Some(_), BatchState::Applied) => {
+            let failure = Failure::new(Reason::AlreadyApplied, format!("the prepared batch {id} was applied"));
+            return Refusal::denied(failure.hint("nothing is left to do; prepare a new batch for another change"));
+        }
+        (Some(_), BatchState::Approved) => {
+            (Reason::InvalidState, format!("another call lets the prepared batch {id} be applied"))
+        }
+        (Some(_), state) => (Reason::InvalidState, format!("the prepared batch {id} is {state}")),
+    };
+    let failure = Failure::new(reason, message).detail(Detail::NotPrepared);
+    Refusal::denied(failure.hint("look at what became of the batch; prepare a new one for another change"))
+}

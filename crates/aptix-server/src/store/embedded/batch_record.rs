@@ -1,0 +1,168 @@
+//! How a batch is written: what never changes about it, and apart from that its state.
+
+use aptix_model::actor::{Actor, ActorKind};
+use aptix_model::batch::Origin;
+use aptix_model::id::{BatchId, RequestId, Revision, Uuid};
+use aptix_model::id_block;
+use aptix_model::record::{BatchRecord, Preparation, Source, UnixMillis};
+use aptix_model::report::Report;
+use aptix_model::state::BatchState;
+use aptix_model::wire::bytes::{
+    batch_from_bytes, batch_to_bytes, plan_from_bytes, plan_to_bytes, report_from_bytes, report_to_bytes,
+};
+use fjall::Slice;
+
+use super::record::{Fields, VERSION, Writer, read_version};
+use crate::store::StoreError;
+
+/// A batch of the workstation itself, which says who carried it out; the state of a batch that was taken back.
+const LOCAL: u8 = 4;
+/// A prepared batch; the state of one that its owner let be applied.
+const PREPARED: u8 = 5;
+
+/// What never changes about a batch. Its ids follow from its own.
+pub(super) fn encode_batch(batch: &BatchRecord) -> Slice {
+    let version = match batch.source {
+        Source::Submitted => VERSION,
+        Source::Prepared(_) => PREPARED,
+        Source::Local { .. } => LOCAL,
+    };
+    let record = Writer::with_version(version)
+        .bytes(batch.workspace.as_str().as_bytes())
+        .bytes(batch.request_id.as_str().as_bytes())
+        .optional(batch.origin.session_id.as_deref().map(str::as_bytes))
+        .optional(batch.origin.conversation_id.as_deref().map(str::as_bytes))
+        .optional(batch.origin.turn_id.as_deref().map(str::as_bytes))
+        .number(batch.created.0)
+        .bytes(&batch_to_bytes(&batch.batch));
+    match &batch.source {
+        Source::Submitted => record.finish(),
+        Source::Prepared(preparation) => record
+            .bytes(preparation.owner.as_str().as_bytes())
+            .number(preparation.expires.0)
+            .optional(preparation.replaces.as_ref().map(|id| id.0.as_bytes().as_slice()))
+            .optional(preparation.plan.as_ref().map(plan_to_bytes).as_deref())
+            .finish(),
+        Source::Local { author, reverts } => record
+            .bytes(author.kind.word().as_bytes())
+            .optional(author.name.as_deref().map(str::as_bytes))
+            .optional(reverts.as_ref().map(|id| id.0.as_bytes().as_slice()))
+            .finish(),
+    }
+}
+
+/// What changes about a batch: its state and report, which batch took it back, and which request had it applied.
+pub(super) fn encode_state(batch: &BatchRecord) -> Slice {
+    let freed = batch.preparation().and_then(|preparation| preparation.freed.as_ref());
+    let version = match (freed, batch.reverted_by) {
+        (Some(_), _) => PREPARED,
+        (None, Some(_)) => LOCAL,
+        (None, None) => VERSION,
+    };
+    let record = Writer::with_version(version)
+        .number(batch.revision.0)
+        .bytes(batch.state.word().as_bytes())
+        .number(batch.updated.0)
+        .optional(batch.report.as_ref().map(report_to_bytes).as_deref());
+    let reverted_by = batch.reverted_by.as_ref().map(|id| id.0.as_bytes().as_slice());
+    match (freed, reverted_by) {
+        (Some(freed), reverted_by) => record.optional(reverted_by).bytes(freed.as_str().as_bytes()).finish(),
+        (None, Some(id)) => record.bytes(id).finish(),
+        (None, None) => record.finish(),
+    }
+}
+
+/// What changes about a batch.
+pub(super) struct State {
+    pub(super) revision: Revision,
+    pub(super) state: BatchState,
+    updated: UnixMillis,
+    report: Option<Report>,
+    reverted_by: Option<BatchId>,
+    freed: Option<RequestId>,
+}
+
+pub(super) fn decode_state(what: &str, record: &[u8]) -> Result<State, StoreError> {
+    let version = record.first().copied().filter(|version| [LOCAL, PREPARED].contains(version)).unwrap_or(VERSION);
+    read_version(version, what, record, |fields| {
+        let revision = Revision(fields.number()?);
+        let word = fields.text()?;
+        let state = BatchState::from_word(word)?;
+        let updated = UnixMillis(fields.number()?);
+        let report = match fields.optional()? {
+            Some(report) => Some(report_from_bytes(report).ok()?),
+            None => None,
+        };
+        let (reverted_by, freed) = match version {
+            LOCAL => (Some(BatchId(fields.id()?)), None),
+            PREPARED => (optional_id(fields)?, Some(fields.text()?.parse().ok()?)),
+            _ => (None, None),
+        };
+        Some(State { revision, state, updated, report, reverted_by, freed })
+    })
+}
+
+pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<BatchRecord, StoreError> {
+    let what = format!("batch {id}");
+    let State { revision, state, updated, report, reverted_by, freed } = decode_state(&what, state)?;
+    let version = batch.first().copied().filter(|version| [LOCAL, PREPARED].contains(version)).unwrap_or(VERSION);
+    read_version(version, &what, batch, |fields| {
+        let workspace = fields.text()?.parse().ok()?;
+        let request_id = fields.text()?.parse().ok()?;
+        let origin = Origin {
+            session_id: fields.optional_text()?,
+            conversation_id: fields.optional_text()?,
+            turn_id: fields.optional_text()?,
+        };
+        let created = UnixMillis(fields.number()?);
+        let batch = batch_from_bytes(fields.bytes()?).ok()?;
+        let ids = id_block::of(id, &batch);
+        let source = match version {
+            LOCAL => local(fields)?,
+            PREPARED => Source::Prepared(Box::new(preparation(fields, freed)?)),
+            _ => Source::Submitted,
+        };
+        Some(BatchRecord {
+            id,
+            workspace,
+            revision,
+            state,
+            batch,
+            ids,
+            origin,
+            request_id,
+            created,
+            updated,
+            report,
+            source,
+            reverted_by,
+        })
+    })
+}
+
+/// Who carried a batch out on the workstation, and which one it took back.
+fn local(fields: &mut Fields<'_>) -> Option<Source> {
+    let author = Actor { kind: ActorKind::from_word(fields.text()?)?, name: fields.optional_text()? };
+    Some(Source::Local { author, reverts: optional_id(fields)? })
+}
+
+/// How a batch was prepared, and which request had it applied.
+fn preparation(fields: &mut Fields<'_>, freed: Option<RequestId>) -> Option<Preparation> {
+    Some(Preparation {
+        owner: fields.text()?.parse().ok()?,
+        expires: UnixMillis(fields.number()?),
+        replaces: optional_id(fields)?,
+        plan: match fields.optional()? {
+            Some(plan) => Some(plan_from_bytes(plan).ok()?),
+            None => None,
+        },
+        freed,
+    })
+}
+
+fn optional_id(fields: &mut Fields<'_>) -> Option<Option<BatchId>> {
+    match fields.optional()? {
+        Some(id) => Some(Some(BatchId(Uuid::from_slice(id).ok()?))),
+        None => Some(None),
+    }
+}
