@@ -2,7 +2,7 @@
 
 use aptix_model::tools::catalogue::Selection;
 
-use crate::mcp::server::serve;
+use crate::mcp::server::{Session, serve};
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::roots::root::RootSpec;
@@ -25,7 +25,8 @@ pub(super) struct Args {
 /// Serves; `name` names the connection.
 pub(super) async fn run(args: Args, homes: &HomeDirs, name: String) -> anyhow::Result<Exit> {
     let policies = PolicyFiles::new(&homes.config_home()?, Caller::Model);
+    let directory = std::path::absolute(&args.root.dir)?;
+    let session = Session { name, tools: args.tools, directory };
     let streams = (tokio::io::stdin(), tokio::io::stdout());
-    serving::run(vec![args.root], homes, |workspace, stop| serve(workspace, policies, args.tools, name, streams, stop))
-        .await
+    serving::run(vec![args.root], homes, |workspace, stop| serve(workspace, policies, session, streams, stop)).await
 }

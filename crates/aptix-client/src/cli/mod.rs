@@ -9,7 +9,6 @@ mod convert;
 mod document;
 mod exit;
 mod home_dirs;
-mod id_prefix;
 mod log;
 mod logging;
 mod mcp;

@@ -14,7 +14,9 @@ use aptix_model::state::BatchState;
 
 use crate::apply::Refusal;
 use crate::connection::{CallError, ChangeView, Connection, ServerUrl};
-use crate::present::past::{Past, ids_of, past};
+use crate::present::id_prefix::{IdPrefix, Named};
+use crate::present::kept::find_in;
+use crate::present::past::{Past, past};
 use crate::present::view::{BatchView, Stored, Subject, Undoes};
 use crate::undo::failure::history_failure;
 use crate::workspace::fs::disk::SystemDisk;
@@ -27,7 +29,6 @@ use crate::workspace::roots::workspace::Workspace;
 
 use super::exit::{Exit, Refused};
 use super::home_dirs::HomeDirs;
-use super::id_prefix::{IdPrefix, Named};
 use super::output::{self, Form};
 use super::server;
 
@@ -99,14 +100,7 @@ fn find_here(args: &Args, state_home: &Path) -> Result<Here, Refused> {
         found.into_iter().map(move |(id, named)| (id, (Candidate::Refused(batch), named)))
     });
     let of_applied = entries.iter().flat_map(|entry| {
-        let (batch, ids) = ids_of(entry);
-        let own = entry.id.to_string();
-        let applied = Candidate::Applied(entry);
-        match args.id.find_in(batch, &ids) {
-            // The entry has a later id than its batch: its beginning may be that of another batch.
-            none if none.is_empty() && args.id.is(&own) => vec![(own, (applied, Named::Batch))],
-            found => found.into_iter().map(|(id, named)| (id, (applied, named))).collect(),
-        }
+        find_in(entry, &args.id).into_iter().map(move |(id, named)| (id, (Candidate::Applied(entry), named)))
     });
     let hint =
         "`aptix log --state all` lists the batches that are kept here; --server and --workspace name a server to ask";
@@ -127,12 +121,7 @@ fn applied(workspace: &Workspace, entries: &[Entry], entry: &Entry, named: Named
         Some(entry) => Undoes { id: entry.name().into(), label: entry.label().map(Into::into) },
         None => Undoes { id: id.to_owned().into(), label: None },
     };
-    let past = past(workspace, entry);
-    let past = match named {
-        Named::Batch => past,
-        Named::File(file) => past.part(file, None),
-        Named::Change(file, change) => past.part(file, Some(change)),
-    };
+    let past = past(workspace, entry).named(named);
     Kept::Applied(past, entry.undoes.as_deref().map(undone))
 }
 

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::apply::Refusal;
 use crate::present::answer::{ErrorAnswer, answer, errors};
 use crate::present::file_answer::FileAnswer;
-use crate::present::view::{BatchView, Stored};
+use crate::present::view::{BatchView, Stored, Undoes};
 
 /// Bytes of diff that an answer may carry.
 pub(super) const DIFF_BYTES: usize = 256 << 10;
@@ -49,6 +49,7 @@ fn tool_for(dialect: &str) -> Option<String> {
         Ok(Dialect::LinePatch) => "workspace_write_patch",
         Ok(Dialect::SearchPatch) => "patch",
         Ok(Dialect::CreateFile) => "workspace_create_file",
+        Ok(Dialect::StrReplace) => "str_replace_based_edit_tool",
         _ => return None,
     };
     Some(tool.to_owned())
@@ -155,6 +156,17 @@ pub(super) fn of_batch(batch: &Batch, tried: &Tried) -> ToolAnswer {
         answer.text.push(format!("the diff has more than {DIFF_BYTES} bytes and is left out"));
     }
     answer
+}
+
+/// A batch that took another one back.
+pub(super) fn of_undone(batch: &Batch, tried: &Tried, undoes: Undoes<'_>) -> ToolAnswer {
+    let view = BatchView { undoes: Some(undoes), ..tried_view(batch, tried) };
+    serialized(&answer(&view, tool_for), false)
+}
+
+/// A batch that was applied before.
+pub(super) fn of_kept(view: &BatchView<'_>) -> ToolAnswer {
+    serialized(&answer(view, tool_for), false)
 }
 
 pub(super) fn of_plan(batch: &Batch, report: &Report, preview: &Preview, phase: Phase) -> ToolAnswer {

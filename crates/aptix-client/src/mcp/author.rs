@@ -1,12 +1,13 @@
 //! The author at one connection: applies batches under the policy of the models, and keeps prepared edits.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aptix_engine::hunk::Member;
 use aptix_model::batch::{Batch, Origin};
-use aptix_model::documents::terms::in_terms_of;
-use aptix_model::documents::{Dialect, PartialDocument};
+use aptix_model::documents::PartialDocument;
+use aptix_model::documents::terms::{Wording, in_words_of};
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
@@ -15,6 +16,7 @@ use aptix_model::id_block;
 use aptix_model::plan::Plan;
 use aptix_model::record::UnixMillis;
 use aptix_model::report::Report;
+use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::Effect;
 
 use super::answer::{DIFF_BYTES, Tried};
@@ -47,17 +49,22 @@ pub(super) struct Author {
     policies: Arc<PolicyFiles>,
     /// The session, and the owner of prepared edits.
     name: String,
+    /// The root, as absolute paths begin with it.
+    pub(super) roots: Roots,
     hunks: Mutex<Hunks>,
     /// When the connection began: by the time of day, and by the monotonic clock.
     began: (UnixMillis, Instant),
 }
 
 impl Author {
-    pub(super) fn new(workspace: Arc<Workspace>, policies: Arc<PolicyFiles>, name: String) -> Self {
+    pub(super) fn new(workspace: Arc<Workspace>, policies: Arc<PolicyFiles>, name: String, directory: &Path) -> Self {
         #[expect(clippy::disallowed_methods, reason = "the edge of the program reads the clock")]
         let time_of_day = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began = (UnixMillis(millis(time_of_day)), Instant::now());
-        Self { workspace, policies, name, hunks: Mutex::default(), began }
+        let root = workspace.primary();
+        let known_as = [root.path(), directory].map(|path| path.to_string_lossy().into_owned());
+        let roots = Roots::default().with(root.name(), known_as);
+        Self { workspace, policies, name, roots, hunks: Mutex::default(), began }
     }
 
     /// The time by which prepared edits expire and take turns. It never jumps: after the connection began it follows the
@@ -75,7 +82,7 @@ impl Author {
         self.policies.read(&self.workspace).map_err(|error| error.failure())
     }
 
-    fn places(&self) -> Places {
+    pub(super) fn places(&self) -> Places {
         self.policies.private_places(&self.workspace)
     }
 
@@ -123,7 +130,7 @@ impl Author {
     pub(super) fn apply(
         &self,
         call: &Traced,
-        dialect: Option<Dialect>,
+        wording: Wording,
         (batch, prepared): (&Batch, Option<&Plan>),
         until: &Until,
         check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
@@ -131,7 +138,7 @@ impl Author {
         call.log(Event::Received(batch));
         let id = call.trace.batch.unwrap_or_else(mint);
         let outcome = self.attempt(call, id, (batch, prepared), until, check);
-        let outcome = outcome.map_err(|refusal| in_words(refusal, dialect, batch));
+        let outcome = outcome.map_err(|refusal| in_words(refusal, wording, batch));
         if let (Err(refusal), Ok(policy)) = (&outcome, self.policy()) {
             refused::keep(&self.workspace, &policy, id, batch, &refusal.failures);
         }
@@ -170,9 +177,9 @@ impl Author {
     }
 }
 
-/// A refusal with the terms of the call's dialect; the tools that prepare edits have none.
-pub(super) fn in_words(refusal: Refusal, dialect: Option<Dialect>, batch: &Batch) -> Refusal {
-    Refusal { failures: in_terms_of(dialect.unwrap_or(Dialect::Chat), batch, refusal.failures) }
+/// A refusal in the words of the call.
+pub(super) fn in_words(refusal: Refusal, wording: Wording, batch: &Batch) -> Refusal {
+    Refusal { failures: in_words_of(wording, batch, refusal.failures) }
 }
 
 fn millis(time: Duration) -> u64 {

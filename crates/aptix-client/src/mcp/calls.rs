@@ -1,9 +1,14 @@
 //! Carries out calls: arguments in, an answer out. They block.
 
+use aptix_model::documents::terms::Wording;
 use aptix_model::failure::Failure;
 use aptix_model::id::Uuid;
+use aptix_model::live::ListFiles;
+use aptix_model::path::WorkspacePath;
+use aptix_model::reason::Detail;
 use aptix_model::record::UnixMillis;
-use aptix_model::tools::look::Search;
+use aptix_model::tools::list_directory::Listed;
+use aptix_model::tools::look::{MOST_LINES, ReadFile, Search, View};
 use aptix_model::tools::tool::{Call, Effect, Tool};
 use serde::Serialize;
 
@@ -12,7 +17,8 @@ use super::author::Author;
 use super::called::Called;
 use super::search::Show;
 use super::until::Until;
-use super::{prepared, read, search};
+use super::{past, prepared, read, search};
+use crate::live::list::list;
 use crate::policy::Policy;
 
 /// Longest arguments that are parsed before the call's turn, in bytes.
@@ -21,7 +27,7 @@ const TURN_BYTES: usize = 4 << 10;
 /// Carries out a call; it writes nothing once the caller no longer waits for it.
 pub(super) fn call(author: &Author, called: &Called, arguments: &str, until: &Until) -> ToolAnswer {
     let tool = called.tool;
-    let mut answer = match tool.parse(arguments) {
+    let mut answer = match tool.parse(arguments, &author.roots) {
         Ok(call) => carry_out(author, called, call, until),
         Err(document) => called.refused(&author.refuse(&document).failures),
     };
@@ -37,20 +43,28 @@ pub(super) fn call(author: &Author, called: &Called, arguments: &str, until: &Un
 fn carry_out(author: &Author, called: &Called, call: Call, until: &Until) -> ToolAnswer {
     match call {
         Call::Document(document) => {
-            let tried =
-                author.apply(&called.traced, Some(document.dialect), (&document.batch, None), until, &mut |_| Ok(()));
+            let wording = Wording::Document(document.dialect);
+            let tried = author.apply(&called.traced, wording, (&document.batch, None), until, &mut |_| Ok(()));
             called.ended(&document.batch, &tried);
             of_document(called.tool.form, &document.batch, &document.warnings, &tried)
         }
         Call::Prepare { patch, existing } => prepared::prepare(author, called, patch, existing),
         Call::Apply { hunk } => prepared::apply(author, called, hunk, until),
-        Call::Overwrite { patch } => prepared::overwrite(author, called, patch, until),
+        Call::Edit { patch, wording } => prepared::edit(author, called, patch, wording, until),
+        Call::Undo { batch } => past::undo(author, called, batch, until),
         Call::Read(call) => look(
             author,
             called,
             |policy| read::read(&author.workspace, policy, &call),
             |lines| vec![lines.head(), lines.text.clone()],
         ),
+        Call::View(call) => view(author, called, &call, until),
+        Call::List(call) => listed(author, called, &call, until),
+        Call::History { most, path } => {
+            let path = path.as_ref().map(WorkspacePath::as_str);
+            look(author, called, |_| past::history(author, most, path), |found| vec![found.text()])
+        }
+        Call::Show { id } => past::show(author, called, &id),
         Call::FindFiles(call) => find(author, called, &call, Show::Files, until),
         Call::FindLines(call) => find(author, called, &call, Show::Lines, until),
     }
@@ -61,6 +75,30 @@ fn find(author: &Author, called: &Called, call: &Search, show: Show, until: &Unt
         author,
         called,
         |policy| search::search(&author.workspace, policy, call, show, until),
+        |found| vec![found.text()],
+    )
+}
+
+/// The answer of the command `view`: a file with line numbers, or the files below a directory.
+fn view(author: &Author, called: &Called, call: &View, until: &Until) -> ToolAnswer {
+    let Some(path) = &call.path else { return listed(author, called, &ListFiles::default(), until) };
+    let (start_line, end_line) = call.range.unwrap_or((1, None));
+    let file = ReadFile { path: path.clone(), start_line, end_line, max_lines: MOST_LINES };
+    let read = author.policy().and_then(|policy| read::read(&author.workspace, &policy, &file));
+    match read {
+        Err(failure) if failure.detail == Some(Detail::NotRegular) && call.range.is_none() => {
+            listed(author, called, &ListFiles { directory: Some(path.clone()), ..ListFiles::default() }, until)
+        }
+        read => look(author, called, |_| read, |lines| vec![lines.numbered()]),
+    }
+}
+
+/// The answer of a tool that lists the files below a directory.
+fn listed(author: &Author, called: &Called, call: &ListFiles, until: &Until) -> ToolAnswer {
+    look(
+        author,
+        called,
+        |policy| list(&author.workspace, policy, call, &|| until.is_over()).map(Listed::from),
         |found| vec![found.text()],
     )
 }
@@ -82,7 +120,7 @@ fn look<T: Serialize>(
 pub(super) fn turn(author: &Author, tool: &Tool, arguments: &str) -> (UnixMillis, Uuid) {
     // What names a prepared edit is short; anything longer is refused when its turn has come.
     let is_short = arguments.len() <= TURN_BYTES;
-    let applies = (tool.name == "apply_file_modification" && is_short).then(|| tool.parse(arguments));
+    let applies = (tool.name == "apply_file_modification" && is_short).then(|| tool.parse(arguments, &author.roots));
     let prepared = match applies {
         Some(Ok(Call::Apply { hunk })) => author.hunks().turn(hunk),
         _ => None,

@@ -8,6 +8,7 @@ mod called;
 mod calls;
 mod hunks;
 mod line;
+mod past;
 mod prepared;
 mod read;
 mod search;

@@ -2,6 +2,7 @@
 
 use aptix_engine::preview::preview;
 use aptix_model::batch::{Batch, FileEdit, FilePatch};
+use aptix_model::documents::terms::Wording;
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::FilePatchId;
@@ -20,10 +21,10 @@ use super::hunks::{CallNumber, Prepared};
 use super::until::Until;
 use crate::apply::{Refusal, look as plan_only};
 
-/// Replaces a whole file, without a prepared edit.
-pub(super) fn overwrite(author: &Author, called: &Called, patch: FilePatch, until: &Until) -> ToolAnswer {
+/// Edits a file, without a prepared edit.
+pub(super) fn edit(author: &Author, called: &Called, patch: FilePatch, wording: Wording, until: &Until) -> ToolAnswer {
     let batch = Batch { files: vec![patch], ..Batch::default() };
-    let tried = author.apply(&called.traced, None, (&batch, None), until, &mut |_| Ok(()));
+    let tried = author.apply(&called.traced, wording, (&batch, None), until, &mut |_| Ok(()));
     called.ended(&batch, &tried);
     of_batch(&batch, &tried)
 }
@@ -67,7 +68,7 @@ fn plan(
         let report = Report { diff_omitted, ..Report::applied(vec![file.report(&file.content())]) };
         Some((Plan { report, places: vec![file.places(PLACES_BYTES)] }, preview))
     })
-    .map_err(|refusal| in_words(refusal, None, batch))?
+    .map_err(|refusal| in_words(refusal, Wording::File, batch))?
     .ok_or_else(nothing_planned)?;
     let phase = Phase::Planned { hunk: slot.hunk.id, expires: slot.hunk.expires };
     let shown = Report { diff: preview.diff.clone().unwrap_or_default(), ..plan.report.clone() };
@@ -85,7 +86,7 @@ pub(super) fn apply(author: &Author, called: &Called, id: FilePatchId, until: &U
     };
     let called = &called.of_batch(id_block::batch_id(id.0));
     let mut seen = None;
-    let mut tried = author.apply(&called.traced, None, (batch, Some(plan)), until, &mut |proposal| {
+    let mut tried = author.apply(&called.traced, Wording::File, (batch, Some(plan)), until, &mut |proposal| {
         let (file, edit) = proposal.plan.files.first().zip(batch.files.first()).ok_or_else(nothing_planned)?;
         if let FileEdit::AnchorEdit(edit) = &edit.edit {
             seen = preview(edit, file, DIFF_BYTES);

@@ -2,6 +2,7 @@
 //!
 //! A refusal of a tool is an answer, never an error of the protocol. Work that blocks runs on the blocking pool.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +54,17 @@ const INSTRUCTIONS: &str = "Tools that edit the files of one workspace: exactly 
     the workspace root and have forward slashes. A refusal has errors[]: code, message, hint, nearest (real lines of \
     the file), currentSha256; where an error carries nextAction, that call is complete and ready to be sent.";
 
+/// What one connection is given.
+#[derive(Debug)]
+pub struct Session {
+    /// Names the connection: the session whose clipboards are used, and the owner of prepared edits.
+    pub name: String,
+    /// The tools that it may call.
+    pub tools: Selection,
+    /// The root's directory as the user wrote it, absolute: absolute paths in calls may begin with it.
+    pub directory: PathBuf,
+}
+
 /// Why serving the tools failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -64,25 +76,24 @@ pub enum ServeError {
     Broken(#[from] tokio::task::JoinError),
 }
 
-/// Serves some tools on a workspace to one client. `name` names the connection: the session whose clipboards are used, and the
-/// owner of prepared edits. Ends with the client, or when `stop` is cancelled; calls that write are finished first.
+/// Serves tools on a workspace to one client. Ends with the client, or when `stop` is cancelled; calls that write are finished first.
 ///
 /// # Errors
 /// When the client does not begin as the protocol demands.
 pub async fn serve(
     workspace: Workspace,
     policies: PolicyFiles,
-    tools: Selection,
-    name: String,
+    session: Session,
     streams: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
+    let Session { name, tools, directory } = session;
     Source::Agent.set(&workspace);
     let (workspace, policies) = (Arc::new(workspace), Arc::new(policies));
     let work = TaskTracker::new();
     let mut upkeep = JoinSet::new();
     upkeep.spawn(maintenance::run(Arc::clone(&workspace), Arc::clone(&policies)));
-    let author = Arc::new(Author::new(workspace, policies, name));
+    let author = Arc::new(Author::new(workspace, policies, name, &directory));
     let server = Server {
         author: Arc::clone(&author),
         tools,

@@ -28,7 +28,7 @@ use crate::workspace::roots::workspace::Workspace;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Log {
-    batches: Vec<Row>,
+    pub(crate) batches: Vec<Row>,
     displaced_writes: Vec<WriteRow>,
 }
 
@@ -44,22 +44,22 @@ struct WriteRow {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Row {
-    batch_id: String,
+pub(crate) struct Row {
+    pub(crate) batch_id: String,
     /// APPLIED, or FAILED where it was refused.
     state: &'static str,
     batch_key: Option<String>,
-    batch_label: Option<String>,
-    applied_unix_ms: u64,
+    pub(crate) batch_label: Option<String>,
+    pub(crate) applied_unix_ms: u64,
     /// The batch that it took back: for a redo, an undo.
-    undoes: Option<String>,
+    pub(crate) undoes: Option<String>,
     /// For a redo, the batch that it brought back.
     redoes: Option<String>,
     /// The batch that took it back, unless it is in effect again.
-    undone_by: Option<String>,
+    pub(crate) undone_by: Option<String>,
     /// Whether it can be undone: what was too much to be kept cannot.
-    can_be_undone: bool,
-    files: Vec<FileRow>,
+    pub(crate) can_be_undone: bool,
+    pub(crate) files: Vec<FileRow>,
     /// The kept copies of displaced writes to its files.
     kept: Vec<String>,
     /// Paths of roots that have files of the batch and are not open: to undo it they have to be.
@@ -70,13 +70,13 @@ struct Row {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct FileRow {
+pub(crate) struct FileRow {
     /// In its root; in a workspace of several, with the root's name in front; in a root that is not open, from `/`.
-    path: String,
+    pub(crate) path: String,
     /// `None` in a root that is not open, whose name is not known.
     doc_path: Option<String>,
-    status: &'static str,
-    renamed_to: Option<String>,
+    pub(crate) status: &'static str,
+    pub(crate) renamed_to: Option<String>,
 }
 
 /// Which batches are listed, and what of them.

@@ -4,6 +4,8 @@ pub mod answer;
 pub(crate) mod description;
 pub(crate) mod diff;
 pub mod file_answer;
+pub(crate) mod id_prefix;
+pub(crate) mod kept;
 pub mod log;
 pub mod past;
 pub(crate) mod refused;

@@ -10,6 +10,7 @@ use aptix_model::path::WorkspacePath;
 use aptix_model::record::FileIds;
 use aptix_model::report::{FileStatus, Report, diff_part};
 
+use super::id_prefix::Named;
 use crate::undo::{merge, undone};
 use crate::workspace::keep::history::entries::{self, Entry};
 use crate::workspace::keep::history::past_file::{Images, PastFile};
@@ -75,6 +76,16 @@ fn ids(id: BatchId, summary: &Summary) -> Vec<FileIds> {
 }
 
 impl Past {
+    /// What of the batch an id names.
+    #[must_use]
+    pub(crate) fn named(self, named: Named) -> Self {
+        match named {
+            Named::Batch => self,
+            Named::File(file) => self.part(file, None),
+            Named::Change(file, change) => self.part(file, Some(change)),
+        }
+    }
+
     /// One file of the batch alone, or one change of it.
     #[must_use]
     pub fn part(self, file: usize, change: Option<usize>) -> Self {

@@ -90,8 +90,14 @@ impl<'a> BatchView<'a> {
     /// A batch that is kept nowhere, in a workspace of one root.
     #[must_use]
     pub const fn new(batch: &'a Batch, outcome: Result<Option<&'a Report>, &'a Refusal>) -> Self {
+        Self::of(Subject::Batch(batch), outcome)
+    }
+
+    /// Of a batch of which this is known, with nothing else known about it.
+    #[must_use]
+    pub const fn of(subject: Subject<'a>, outcome: Result<Option<&'a Report>, &'a Refusal>) -> Self {
         Self {
-            subject: Subject::Batch(batch),
+            subject,
             dry_run: false,
             paths: PathStyle::InRoot,
             root: None,

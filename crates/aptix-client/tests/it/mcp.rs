@@ -4,6 +4,7 @@ mod answers;
 mod chosen;
 mod client;
 mod events;
+mod expected;
 mod looking;
 mod patched;
 mod prepared;

@@ -22,20 +22,33 @@ pub(super) const KEYS: Keys = Keys {
 const OPERATIONS: [&str; 3] = ["create", "replace", "delete"];
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct BundleDocument {
+pub(crate) struct BundleDocument {
+    #[cfg_attr(feature = "tools", schemars(skip))]
     root: Option<String>,
+    /// Each file once
+    #[cfg_attr(feature = "tools", schemars(required))]
     files: Option<Bounded<FileDocument, { Limits::DEFAULT.files }>>,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FileDocument {
+    /// The file, from the workspace root: src/main.rs
+    #[cfg_attr(feature = "tools", schemars(required))]
     path: Option<String>,
+    /// create, replace: the full text of the file
     content: Option<String>,
+    /// What is done; empty: create or replace
+    #[cfg_attr(feature = "tools", schemars(extend("enum" = ["", "create", "replace", "delete"])))]
     operation: Option<String>,
+    /// verbatim: content that looks like an edit is meant as it is; empty: it is refused
+    #[cfg_attr(feature = "tools", schemars(extend("enum" = ["", "verbatim"])))]
     content_format: Option<String>,
     /// What an entry of the operation `patch` would have; read so that it is refused for its operation.
+    #[cfg_attr(feature = "tools", schemars(skip))]
     replacements: Option<IgnoredAny>,
 }
 
@@ -56,7 +69,7 @@ pub(super) fn parse(text: &str) -> Parsed {
 
 fn read_file(fields: &mut Fields<'_>, file: FileDocument) -> Option<FilePatch> {
     let path = fields.require("path", file.path);
-    let operation = file.operation.as_deref();
+    let operation = file.operation.as_deref().filter(|operation| !operation.is_empty());
     let whole = match operation {
         Some(operation) => format!("operation '{operation}'"),
         None => "an entry that creates or replaces a file".into(),

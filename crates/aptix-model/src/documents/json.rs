@@ -270,10 +270,10 @@ impl<'de> Deserialize<'de> for Whole {
 #[derive(Serialize)]
 pub(crate) struct Bounded<T, const MAX: usize>(pub(super) Vec<T>);
 
-impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Deserialize<'de> for Bounded<T, MAX> {
+impl<'de, T: DeserializeOwned + Named, const MAX: usize> Deserialize<'de> for Bounded<T, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct BoundedVisitor<T, const MAX: usize>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Visitor<'de> for BoundedVisitor<T, MAX> {
+        impl<'de, T: DeserializeOwned + Named, const MAX: usize> Visitor<'de> for BoundedVisitor<T, MAX> {
             type Value = Bounded<T, MAX>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -291,8 +291,16 @@ impl<'de, T: Deserialize<'de> + Named, const MAX: usize> Deserialize<'de> for Bo
                 }
                 Ok(Bounded(items))
             }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                // Some models write a list of arguments as the text of one.
+                if !text.trim_start().starts_with('[') {
+                    return Err(E::invalid_type(Unexpected::Str(text), &self));
+                }
+                check_size(text).and_then(|()| from_str(text)).map_err(E::custom)
+            }
         }
-        deserializer.deserialize_seq(BoundedVisitor(PhantomData))
+        deserializer.deserialize_any(BoundedVisitor(PhantomData))
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct BatchDocument {
     /// What the batch is for
     #[serde(skip_serializing_if = "Option::is_none")]
     batch_label: Option<String>,
-    /// Your own name for the batch; echoed
+    /// Your name for the batch; echoed
     #[serde(skip_serializing_if = "Option::is_none")]
     batch_key: Option<String>,
     #[cfg_attr(feature = "tools", schemars(skip))]
@@ -43,19 +43,19 @@ pub(crate) struct BatchDocument {
 #[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FileDocument {
-    /// Your own name for this file's changes; echoed
+    /// Your name for the file patch; echoed
     #[serde(skip_serializing_if = "Option::is_none")]
     file_key: Option<String>,
     #[cfg_attr(feature = "tools", schemars(skip))]
     #[serde(skip_serializing_if = "Option::is_none")]
     file_patch_id: Option<String>,
-    /// The file: the root's name and its path, lower-case, as read_file gives it
+    /// The file's docPath, from read_file
     #[cfg_attr(feature = "tools", schemars(required))]
     doc_path: Option<String>,
-    /// SHA-256 of the whole file as it is now, in hex, as read_file gives it
+    /// SHA-256 of the whole file, from read_file
     #[cfg_attr(feature = "tools", schemars(required))]
     original_sha256: Option<String>,
-    /// What the changes of this file are for
+    /// What the file patch is for
     #[serde(skip_serializing_if = "Option::is_none")]
     file_label: Option<String>,
     /// From top to bottom, without overlap
@@ -71,7 +71,7 @@ impl Named for FileDocument {
 #[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ChangeDocument {
-    /// Your own name for this change; echoed
+    /// Your name for the change; echoed
     #[serde(skip_serializing_if = "Option::is_none")]
     change_key: Option<String>,
     #[cfg_attr(feature = "tools", schemars(skip))]
@@ -80,10 +80,10 @@ struct ChangeDocument {
     /// What is done
     #[cfg_attr(feature = "tools", schemars(required, extend("enum" = OPERATIONS)))]
     operation: Option<String>,
-    /// Why, in a few words; echoed
+    /// Why, in a few words
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// insert: the line below which newLines come; 0 is the top of the file
+    /// insert: the line above newLines; 0 is the top
     #[serde(skip_serializing_if = "Option::is_none")]
     after_line: Option<Whole>,
     /// replace, delete: the first line, from 1
@@ -92,10 +92,10 @@ struct ChangeDocument {
     /// replace, delete: the last line, included
     #[serde(skip_serializing_if = "Option::is_none")]
     end_line: Option<Whole>,
-    /// replace, delete: the lines as they are now, verbatim, without terminators
+    /// replace, delete: the lines as they are now
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_original_lines: Option<Vec<String>>,
-    /// insert, replace: the lines that come, without terminators
+    /// insert, replace: the new lines
     #[serde(skip_serializing_if = "Option::is_none")]
     new_lines: Option<Vec<String>>,
 }

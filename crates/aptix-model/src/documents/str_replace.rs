@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::dialect::{Parsed, parsed};
-use super::fields::Fields;
+use super::fields::{Fields, given};
 use super::json::{self, Bounded, Named, Place, Whole};
 use super::keys::Keys;
 use super::noted;
@@ -187,19 +187,24 @@ fn lower(steps: Vec<(usize, Step)>) -> FileEdit {
 /// Reads a command: its file, and what it does to it.
 fn read(fields: &mut Fields<'_>, document: CommandDocument) -> (Option<String>, Option<Step>) {
     let command = fields.require("command", document.command.as_deref());
-    let path = fields.require("path", document.path.as_deref()).and_then(|path| relative(fields, path));
+    let path = fields.require("path", document.path.as_deref()).map(document_spelling);
     let command = command.filter(|command| is_edit(fields, command)).map(str::to_owned);
     (path, command.and_then(|command| read_step(fields, &command, document)))
+}
+
+/// Whether a field has a value; providers that require every field send an empty text or 0 for one that has none.
+fn has_text(field: &Option<String>) -> bool {
+    field.as_ref().is_some_and(|text| !text.is_empty())
 }
 
 fn read_step(fields: &mut Fields<'_>, command: &str, document: CommandDocument) -> Option<Step> {
     let mut is_whole = true;
     for (field, is_given, owners) in [
-        ("file_text", document.file_text.is_some(), &["create"][..]),
-        ("old_str", document.old_str.is_some(), &["str_replace"]),
-        ("new_str", document.new_str.is_some(), &["str_replace", "insert"]),
-        ("insert_line", document.insert_line.is_some(), &["insert"]),
-        ("insert_text", document.insert_text.is_some(), &["insert"]),
+        ("file_text", has_text(&document.file_text), &["create"][..]),
+        ("old_str", has_text(&document.old_str), &["str_replace"]),
+        ("new_str", has_text(&document.new_str), &["str_replace", "insert"]),
+        ("insert_line", document.insert_line.is_some_and(|line| line.0 != 0), &["insert"]),
+        ("insert_text", has_text(&document.insert_text), &["insert"]),
         ("view_range", document.view_range.is_some(), &["view"]),
     ] {
         let is_foreign = is_given && !owners.contains(&command);
@@ -215,13 +220,13 @@ fn read_step(fields: &mut Fields<'_>, command: &str, document: CommandDocument) 
         _ => {
             let line = fields.require("insert_line", document.insert_line);
             let text = match (document.insert_text, document.new_str) {
-                (Some(_), Some(_)) => {
+                (Some(text), Some(other)) if !text.is_empty() && !other.is_empty() => {
                     let message = "'insert_text' and 'new_str' both give the text to insert, expected one of them";
                     let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnexpectedField);
                     fields.refuse("new_str", failure.hint("leave 'new_str' out"));
                     None
                 }
-                (text, other) => fields.require("insert_text", text.or(other)),
+                (text, other) => fields.require("insert_text", given(text.clone()).or(other).or(text)),
             };
             Step::Insert { line: line?.0, text: text? }
         }
@@ -249,18 +254,6 @@ fn is_edit(fields: &mut Fields<'_>, command: &str) -> bool {
     let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownOperation);
     fields.refuse("command", failure.hint(hint));
     false
-}
-
-/// The path, which these commands often give from the root of the file system.
-fn relative(fields: &mut Fields<'_>, path: &str) -> Option<String> {
-    let path = document_spelling(path);
-    if path.starts_with('/') && !path.starts_with("//") {
-        let message = "the path starts at the root of the file system, expected one inside the workspace";
-        let failure = Failure::new(Reason::InvalidPath, message).detail(Detail::Absolute);
-        fields.refuse("path", failure.hint("give the path from the workspace's root down, without a slash before it"));
-        return None;
-    }
-    Some(path)
 }
 
 /// The commands that read as a batch: a single one, or a list. `None` if its edits are no such commands, or if their order

@@ -18,17 +18,26 @@ pub(super) const KEYS: Keys = Keys { unique: &["patches.replacements", "patches.
 const LIMITS: [&str; 2] = ["once", "all"];
 
 #[derive(Deserialize, Serialize)]
+#[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct PatchDocument {
+pub(crate) struct PatchDocument {
+    #[cfg_attr(feature = "tools", schemars(skip))]
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<String>,
+    /// Each file once
+    #[cfg_attr(feature = "tools", schemars(required))]
     patches: Option<Bounded<FileDocument, { Limits::DEFAULT.files }>>,
 }
 
 #[derive(Deserialize, Serialize)]
+#[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FileDocument {
+    /// The file, from the workspace root: src/main.rs
+    #[cfg_attr(feature = "tools", schemars(required))]
     path: Option<String>,
+    /// Made one after the other
+    #[cfg_attr(feature = "tools", schemars(required))]
     replacements: Option<Bounded<ReplacementDocument, { Limits::DEFAULT.changes }>>,
 }
 
@@ -37,10 +46,17 @@ impl Named for FileDocument {
 }
 
 #[derive(Deserialize, Serialize)]
+#[cfg_attr(feature = "tools", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ReplacementDocument {
+    /// Text that occurs in the file
+    #[cfg_attr(feature = "tools", schemars(required))]
     find: Option<String>,
+    /// The text that takes its place
+    #[cfg_attr(feature = "tools", schemars(required))]
     replace: Option<String>,
+    /// once: the first place; all: every place; empty: once
+    #[cfg_attr(feature = "tools", schemars(extend("enum" = ["", "once", "all"])))]
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<String>,
 }
@@ -72,7 +88,7 @@ fn read_file(index: usize, file: FileDocument, failures: &mut Vec<Failure>) -> O
 
 fn read_step(fields: &mut Fields<'_>, step: ReplacementDocument) -> Option<Replacement> {
     let scope = match step.limit.as_deref() {
-        None | Some("once") => Some(Scope::First),
+        None | Some("" | "once") => Some(Scope::First),
         Some("all") => Some(Scope::All),
         Some(unknown) => {
             fields.unknown("limit", unknown, &LIMITS, Detail::UnknownEnum);

@@ -87,6 +87,41 @@ const PREPARED: Terms = Terms {
     ..PLAIN
 };
 
+const EDIT_TOOL: Terms = Terms {
+    names: &[
+        ("path", "file_path"),
+        ("content", "new_string"),
+        ("oldText", "old_string"),
+        ("newText", "new_string"),
+        ("find", "old_string"),
+        ("replace", "new_string"),
+    ],
+    replaces: Some("give the text that changes as old_string"),
+    ..PLAIN
+};
+const FILE_TOOL: Terms = Terms { names: &[("renameTo", "to")], ..PLAIN };
+
+/// Whose names for the parts of an edit a refusal has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wording {
+    /// Those of a document in this dialect.
+    Document(Dialect),
+    /// Those of the tool `edit`.
+    Edit,
+    /// Those of the tools that take one file: whole, planned, deleted or moved.
+    File,
+}
+
+/// The terms of an edit.
+const fn worded(wording: Wording, edit: Option<&FileEdit>) -> &'static Terms {
+    match (wording, edit) {
+        (Wording::Document(dialect), edit) => terms(dialect, edit),
+        (Wording::Edit, _) => &EDIT_TOOL,
+        (Wording::File, Some(FileEdit::AnchorEdit(_))) => &PREPARED,
+        (Wording::File, _) => &FILE_TOOL,
+    }
+}
+
 /// The terms of a dialect for an edit; in an answer of several dialects, the kind of edit decides.
 const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static Terms {
     match (dialect, edit) {
@@ -105,10 +140,16 @@ const fn terms(dialect: Dialect, edit: Option<&FileEdit>) -> &'static Terms {
 
 /// The failures of a batch in the terms of the dialect that its document is written in.
 #[must_use]
-pub fn in_terms_of(dialect: Dialect, batch: &Batch, mut failures: Vec<Failure>) -> Vec<Failure> {
+pub fn in_terms_of(dialect: Dialect, batch: &Batch, failures: Vec<Failure>) -> Vec<Failure> {
+    in_words_of(Wording::Document(dialect), batch, failures)
+}
+
+/// The failures of a batch in the words of its author.
+#[must_use]
+pub fn in_words_of(wording: Wording, batch: &Batch, mut failures: Vec<Failure>) -> Vec<Failure> {
     for failure in &mut failures {
         let edit = failure.file_index.and_then(|file| batch.files.get(file)).map(|file| &file.edit);
-        terms(dialect, edit).put_on(failure);
+        worded(wording, edit).put_on(failure);
     }
     failures
 }

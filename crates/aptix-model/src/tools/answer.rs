@@ -14,15 +14,15 @@ fn open(properties: Value, required: &[&str]) -> Map<String, Value> {
     schema
 }
 
-fn objects() -> Value {
-    json!({ "type": "array", "items": { "type": "object" } })
+fn list() -> Value {
+    json!({ "type": "array" })
 }
 
 /// A result of this type, or errors.
 pub(super) fn or_errors<A: schemars::JsonSchema>() -> Map<String, Value> {
     let mut schema = schema::output::<A>();
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.insert("errors".into(), objects());
+        properties.insert("errors".into(), list());
     }
     schema.insert("required".into(), ["success"].as_slice().into());
     schema
@@ -34,14 +34,19 @@ pub(super) fn batch() -> Map<String, Value> {
         json!({
             "success": { "type": "boolean" },
             "batchId": { "type": ["string", "null"] },
-            "state": { "type": "string" },
-            "files": objects(),
-            "errors": objects(),
-            "warnings": objects(),
+            "files": list(),
+            "errors": list(),
             "diff": { "type": "string" },
         }),
         &["success", "errors"],
     )
+}
+
+/// The outcome of a batch, or what was looked at: neither is always there.
+pub(super) fn viewed() -> Map<String, Value> {
+    let mut schema = batch();
+    schema.insert("required".into(), ["success"].as_slice().into());
+    schema
 }
 
 /// The outcome of a batch that is planned, or was.
@@ -58,7 +63,7 @@ pub(super) fn planned() -> Map<String, Value> {
 pub(super) fn invoke_result() -> Map<String, Value> {
     let result = json!({ "type": ["object", "null"] });
     open(
-        json!({ "successful": { "type": "boolean" }, "result": result, "errors": objects(), "warnings": objects() }),
+        json!({ "successful": { "type": "boolean" }, "result": result, "errors": list(), "warnings": list() }),
         &["successful", "result", "errors", "warnings"],
     )
 }

@@ -1,7 +1,6 @@
-//! Arguments that several tools have: paths, ranges of lines, limits, and one of a few words.
+//! Arguments that several tools have: ranges of lines, limits, and one of a few words.
 
 use crate::failure::Failure;
-use crate::path::{WorkspacePath, document_spelling};
 use crate::reason::{Detail, Reason};
 
 /// The words of an argument and their values; the empty one is the default, which providers that require every field send.
@@ -41,16 +40,6 @@ pub(super) fn range(text: &str) -> Result<(i64, Option<i64>), Failure> {
             .detail(Detail::Number)
             .field("range")
             .hint("write 10~20 for lines 10 to 20, 10 for one line, 10~ for line 10 to the end, ~20 for the first 20")
-    })
-}
-
-/// Parses a path of the workspace.
-pub(super) fn path(text: &str) -> Result<WorkspacePath, Failure> {
-    WorkspacePath::new(&document_spelling(text)).map_err(|error| {
-        Failure::new(Reason::InvalidPath, format!("{error}"))
-            .detail(error.detail())
-            .field("path")
-            .hint("give the path from the workspace's root down, such as src/main.rs")
     })
 }
 

@@ -24,7 +24,7 @@ pub(super) const TOOL: Tool = Tool {
     form: Form::Plain,
     input: schema::input::<Arguments>,
     output: answer::planned,
-    parse: |text| read(text, call),
+    parse: |text, _| read(text, call),
 };
 
 #[derive(Deserialize, JsonSchema)]

@@ -2,7 +2,8 @@
 
 use super::tool::{Set, Tool};
 use super::{
-    append, apply, block_replace, create_file, insert, overwrite, patch, range_edit, read_file, ripgrep, write_patch,
+    append, apply, block_replace, create_file, edit, editor, insert, list_directory, overwrite, past, patch,
+    range_edit, read_file, ripgrep, texts, whole_files, write_patch,
 };
 use crate::documents::json;
 use crate::failure::Failure;
@@ -12,7 +13,15 @@ use crate::reason::{Detail, Reason};
 pub const TOOLS: &[Tool] = &[
     write_patch::TOOL,
     patch::TOOL,
+    edit::TOOL,
     create_file::TOOL,
+    whole_files::DELETE,
+    whole_files::MOVE,
+    texts::CODEX,
+    editor::TOOL,
+    texts::STRUCTURED,
+    texts::GIT,
+    texts::BUNDLE,
     range_edit::TOOL,
     append::TOOL,
     insert::AFTER,
@@ -20,9 +29,13 @@ pub const TOOLS: &[Tool] = &[
     block_replace::TOOL,
     apply::TOOL,
     overwrite::TOOL,
+    past::UNDO,
     read_file::TOOL,
+    list_directory::TOOL,
     ripgrep::FILES,
     ripgrep::CONTENT,
+    past::HISTORY,
+    past::CHANGE,
 ];
 
 /// Tools that earlier versions had, and those that took their place (WS-MOD 1).

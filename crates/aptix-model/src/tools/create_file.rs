@@ -26,7 +26,7 @@ pub(super) const TOOL: Tool = Tool {
     form: Form::Created,
     input: schema::input::<CreateFileDocument>,
     output: schema::output::<Created>,
-    parse: |text| documents::parse_part(text.as_bytes(), Some(Dialect::CreateFile)).map(Call::Document),
+    parse: |text, _| documents::parse_part(text.as_bytes(), Some(Dialect::CreateFile)).map(Call::Document),
 };
 
 /// The answer.

@@ -26,7 +26,7 @@ pub(super) const AFTER: Tool = Tool {
     form: Form::Plain,
     input: schema::input::<Arguments>,
     output: answer::planned,
-    parse: |text| read(text, |arguments| call(arguments, AnchorPlace::After)),
+    parse: |text, _| read(text, |arguments| call(arguments, AnchorPlace::After)),
 };
 
 pub(super) const BEFORE: Tool = Tool {
@@ -37,7 +37,7 @@ pub(super) const BEFORE: Tool = Tool {
     form: Form::Plain,
     input: schema::input::<Arguments>,
     output: answer::planned,
-    parse: |text| read(text, |arguments| call(arguments, AnchorPlace::Before)),
+    parse: |text, _| read(text, |arguments| call(arguments, AnchorPlace::Before)),
 };
 
 #[derive(Deserialize, JsonSchema)]

@@ -10,6 +10,14 @@ pub const MOST_LINES: u32 = 5_000;
 pub const USUAL_FILES: u32 = 100;
 /// Lines that a search shows unless a call asks for more.
 pub const USUAL_RESULTS: u32 = 200;
+/// Files that a list of a directory has unless a call asks for more.
+pub const USUAL_LISTED: u32 = 200;
+/// Most files that a list of a directory has.
+pub const MOST_LISTED: u32 = 1_000;
+/// Batches that a history lists unless a call asks for more.
+pub const USUAL_BATCHES: u32 = 20;
+/// Most batches that a history lists.
+pub const MOST_BATCHES: u32 = 200;
 /// Most files, and most lines, that a search lists.
 pub const MOST_RESULTS: u32 = 2_000;
 /// Most lines that are shown above and below a line that matches.
@@ -26,6 +34,15 @@ pub struct ReadFile {
     pub end_line: Option<u32>,
     /// How many lines are shown at most.
     pub max_lines: u32,
+}
+
+/// A call of the command `view` of the text-editor tool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct View {
+    /// The file or directory; the whole root if absent.
+    pub path: Option<WorkspacePath>,
+    /// The first and the last line, from 1, the last one that of the file if absent; all lines if the range is absent.
+    pub range: Option<(u32, Option<u32>)>,
 }
 
 /// Whether letters have to agree in case.

@@ -8,6 +8,7 @@ use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::batch::AnchorPlace;
 use crate::documents::fields::given;
+use crate::documents::terms::Wording;
 use crate::failure::Failure;
 
 pub(super) const TOOL: Tool = Tool {
@@ -24,7 +25,7 @@ pub(super) const TOOL: Tool = Tool {
     form: Form::Plain,
     input: schema::input::<Arguments>,
     output: answer::batch,
-    parse: |text| read(text, call),
+    parse: |text, _| read(text, call),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -41,5 +42,5 @@ struct Arguments {
 
 fn call(arguments: Arguments) -> Result<Call, Failure> {
     let place = AnchorPlace::Whole { content_format: given(arguments.content_format) };
-    Ok(Call::Overwrite { patch: patch(&arguments.path, place, arguments.content) })
+    Ok(Call::Edit { patch: patch(&arguments.path, place, arguments.content), wording: Wording::File })
 }

@@ -22,5 +22,5 @@ pub(super) const TOOL: Tool = Tool {
     form: Form::Batch,
     input: schema::input::<PatchDocument>,
     output: answer::batch,
-    parse: |text| documents::parse_part(text.as_bytes(), Some(Dialect::SearchPatch)).map(Call::Document),
+    parse: |text, _| documents::parse_part(text.as_bytes(), Some(Dialect::SearchPatch)).map(Call::Document),
 };

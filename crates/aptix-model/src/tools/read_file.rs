@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::arguments::{limit, path, range};
+use super::arguments::{limit, range};
 use super::look::{MOST_LINES, ReadFile, USUAL_LINES};
+use super::roots::Roots;
 use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::documents::fields::given;
@@ -25,7 +26,7 @@ pub(super) const TOOL: Tool = Tool {
     form: Form::Plain,
     input: schema::input::<Arguments>,
     output: answer::or_errors::<Lines>,
-    parse: |text| read(text, |arguments| call(arguments).map(Call::Read)),
+    parse: |text, roots| read(text, |arguments| call(arguments, roots).map(Call::Read)),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -80,7 +81,20 @@ impl Lines {
     }
 }
 
-fn call(arguments: Arguments) -> Result<ReadFile, Failure> {
+impl Lines {
+    /// The lines, each behind its number.
+    #[must_use]
+    pub fn numbered(&self) -> String {
+        let lines = self.text.lines().zip(self.start_line..);
+        let mut text: String = lines.map(|(line, number)| format!("{number:>6}\t{line}\n")).collect();
+        if let Some(range) = &self.next_range {
+            text.push_str(&format!("the file goes on: lines {range} of {}\n", self.line_count));
+        }
+        text
+    }
+}
+
+fn call(arguments: Arguments, roots: &Roots) -> Result<ReadFile, Failure> {
     let (start_line, end_line) = match given(arguments.range) {
         None => (1, None),
         Some(text) => {
@@ -96,7 +110,7 @@ fn call(arguments: Arguments) -> Result<ReadFile, Failure> {
             .field("range"));
     }
     let max_lines = limit(arguments.max_lines, USUAL_LINES, MOST_LINES);
-    Ok(ReadFile { path: path(&arguments.path)?, start_line, end_line, max_lines })
+    Ok(ReadFile { path: roots.file(&arguments.path)?, start_line, end_line, max_lines })
 }
 
 fn line(number: i64, text: &str) -> Result<u32, Failure> {

@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::arguments::{Words, limit, names, path, word};
+use super::arguments::{Words, limit, names, word};
 use super::look::{Case, MOST_CONTEXT, MOST_RESULTS, Search, USUAL_FILES, USUAL_RESULTS};
+use super::roots::Roots;
 use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::documents::fields::given;
@@ -25,13 +26,14 @@ pub(super) const FILES: Tool = Tool {
         Inputs: pattern (Rust regex syntax; empty: any file), path (empty: the whole workspace), case, glob, \
         max_files (0: 100; at most 2,000).\n\n\
         Behavior: files that git ignores, secrets and binary files are passed over; links are not followed.\n\n\
-        Output: files by path, each with the number of matching lines; unsaved marks an editor's text; cut says why there may be more.",
-    set: Set::Core,
+        Output: files by path, each with the number of matching lines; unsaved marks an editor's text; cut says why \
+        there may be more.",
+    set: Set::Other,
     effect: Effect::Reads,
     form: Form::Plain,
     input: schema::input::<Arguments>,
     output: answer::or_errors::<Found>,
-    parse: |text| read(text, |arguments| call(arguments).map(Call::FindFiles)),
+    parse: |text, roots| read(text, |arguments| call(arguments, roots).map(Call::FindFiles)),
 };
 
 pub(super) const CONTENT: Tool = Tool {
@@ -47,7 +49,7 @@ pub(super) const CONTENT: Tool = Tool {
     form: Form::Plain,
     input: content_input,
     output: answer::or_errors::<Found>,
-    parse: |text| read(text, find_lines),
+    parse: |text, roots| read(text, |arguments| find_lines(arguments, roots)),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -84,8 +86,8 @@ fn content_input() -> Map<String, Value> {
     schema
 }
 
-fn find_lines(arguments: Arguments) -> Result<Call, Failure> {
-    let search = call(arguments)?;
+fn find_lines(arguments: Arguments, roots: &Roots) -> Result<Call, Failure> {
+    let search = call(arguments, roots)?;
     if search.pattern.is_none() {
         return Err(Failure::new(Reason::InvalidRequest, "there is no pattern to look for")
             .detail(Detail::Missing)
@@ -140,13 +142,11 @@ pub struct LineFound {
     pub is_match: bool,
 }
 
-fn call(arguments: Arguments) -> Result<Search, Failure> {
-    let whole = |path: &String| matches!(path.trim_end_matches(['/', '\\']), "" | ".");
+fn call(arguments: Arguments, roots: &Roots) -> Result<Search, Failure> {
     let hint = "smart (the default: capitals count if the pattern has one), sensitive or insensitive";
-    let directory = arguments.path.filter(|path| !whole(path));
     Ok(Search {
         pattern: given(arguments.pattern),
-        path: directory.map(|text| path(text.trim_end_matches(['/', '\\']))).transpose()?,
+        path: roots.directory(arguments.path.as_deref())?,
         case: word("case", arguments.case.as_deref(), CASES, hint)?,
         glob: given(arguments.glob),
         max_files: limit(arguments.max_files, USUAL_FILES, MOST_RESULTS),

@@ -17,9 +17,9 @@ pub(super) fn input<A: JsonSchema>() -> Map<String, Value> {
     object::<A>(SchemaSettings::draft2020_12().for_deserialize().with_transform(argument))
 }
 
-/// The schema of an answer.
+/// The schema of an answer: its keys and their types, and no words, which the tool's description has.
 pub(super) fn output<A: JsonSchema>() -> Map<String, Value> {
-    object::<A>(SchemaSettings::draft2020_12().for_serialize())
+    object::<A>(SchemaSettings::draft2020_12().for_serialize().with_transform(answer))
 }
 
 fn object<A: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
@@ -40,6 +40,14 @@ fn plain(schema: &mut Schema) {
         *description = description.replace('\n', " ");
     }
     transform_subschemas(&mut plain, schema);
+}
+
+/// Leaves the type of a value, and of an object its keys.
+fn answer(schema: &mut Schema) {
+    for keyword in ["description", "minimum", "required", "items"] {
+        schema.remove(keyword);
+    }
+    transform_subschemas(&mut answer, schema);
 }
 
 /// Gives 32-bit numbers their maximum, and removes null from the types of optional arguments.

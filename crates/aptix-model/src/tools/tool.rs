@@ -3,11 +3,15 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::look::{ReadFile, Search};
+use super::look::{ReadFile, Search, View};
+use super::roots::Roots;
 use crate::batch::FilePatch;
+use crate::documents::terms::Wording;
 use crate::documents::{Document, PartialDocument, json};
 use crate::failure::Failure;
-use crate::id::FilePatchId;
+use crate::id::{BatchId, FilePatchId};
+use crate::live::ListFiles;
+use crate::path::WorkspacePath;
 
 /// Every tool's category (TUL-004 4.1).
 pub const CATEGORY: &str = "workspace";
@@ -32,7 +36,7 @@ pub struct Tool {
     /// Generates the schema of the structured answer.
     pub(super) output: fn() -> Map<String, Value>,
     /// Parses the arguments.
-    pub(super) parse: fn(&str) -> Result<Call, PartialDocument>,
+    pub(super) parse: fn(&str, &Roots) -> Result<Call, PartialDocument>,
 }
 
 /// The sets of tools, of which a caller chooses.
@@ -85,13 +89,36 @@ pub enum Call {
         /// The plan.
         hunk: FilePatchId,
     },
-    /// Replace a whole file without a plan.
-    Overwrite {
+    /// Edit a file, in the tool's own terms.
+    Edit {
         /// The edit.
         patch: FilePatch,
+        /// What refusals name the parts of the edit by.
+        wording: Wording,
+    },
+    /// Take back what a batch changed.
+    Undo {
+        /// The batch.
+        batch: BatchId,
     },
     /// Read lines of a file.
     Read(ReadFile),
+    /// Show a file, or the files of a directory, as the text-editor tool does.
+    View(View),
+    /// List the files below a directory.
+    List(ListFiles),
+    /// List the newest batches.
+    History {
+        /// How many.
+        most: usize,
+        /// Only those that touched this file or directory, if any is named.
+        path: Option<WorkspacePath>,
+    },
+    /// Show a batch, or a part of one.
+    Show {
+        /// The id of a batch, a file patch or a change, or the beginning of one.
+        id: String,
+    },
     /// List files, or those with a line that matches.
     FindFiles(Search),
     /// Show the lines that match.
@@ -111,12 +138,18 @@ impl Tool {
         (self.output)()
     }
 
-    /// Parses the arguments of a call, as the caller wrote them.
+    /// Parses the arguments of a call, as the caller wrote them. Absolute paths inside the roots become paths of the workspace.
     ///
     /// # Errors
     /// When they do not have the shape that the schema describes, or a text in them cannot be parsed.
-    pub fn parse(&self, arguments: &str) -> Result<Call, PartialDocument> {
-        (self.parse)(arguments)
+    pub fn parse(&self, arguments: &str, roots: &Roots) -> Result<Call, PartialDocument> {
+        let mut call = (self.parse)(arguments, roots)?;
+        match &mut call {
+            Call::Document(document) => roots.relocate(&mut document.batch),
+            Call::Prepare { patch, .. } | Call::Edit { patch, .. } => roots.relocate_file(patch),
+            _ => {}
+        }
+        Ok(call)
     }
 }
 

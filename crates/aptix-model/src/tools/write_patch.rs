@@ -20,5 +20,5 @@ pub(super) const TOOL: Tool = Tool {
     form: Form::InvokeResult,
     input: schema::input::<BatchDocument>,
     output: answer::invoke_result,
-    parse: |text| documents::parse_part(text.as_bytes(), Some(Dialect::LinePatch)).map(Call::Document),
+    parse: |text, _| documents::parse_part(text.as_bytes(), Some(Dialect::LinePatch)).map(Call::Document),
 };

@@ -4,6 +4,7 @@ use aptix_model::failure::Failure;
 use aptix_model::path::WorkspacePath;
 use aptix_model::tools::catalogue::find;
 use aptix_model::tools::look::{Case, ReadFile, Search};
+use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::Call;
 
 fn path(text: &str) -> WorkspacePath {
@@ -11,7 +12,7 @@ fn path(text: &str) -> WorkspacePath {
 }
 
 fn parse(tool: &str, arguments: &str) -> Result<Call, Failure> {
-    find(tool).unwrap().parse(arguments).map_err(|mut document| document.part.failures.remove(0))
+    find(tool).unwrap().parse(arguments, &Roots::default()).map_err(|mut document| document.part.failures.remove(0))
 }
 
 fn read_file(arguments: &str) -> Result<ReadFile, Failure> {

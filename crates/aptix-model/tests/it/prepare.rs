@@ -8,6 +8,7 @@ use aptix_model::record::UnixMillis;
 use aptix_model::report::Warning;
 use aptix_model::tools::catalogue::find;
 use aptix_model::tools::preview::{Phase, Summary};
+use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::Call;
 
 const ID: &str = "018f6d2e-7c1a-7b3e-9d55-0123456789ab";
@@ -24,13 +25,13 @@ const TOOLS: [&str; 7] = [
 ];
 
 fn parse(tool: &str, arguments: &str) -> Result<Call, Failure> {
-    find(tool)?.parse(arguments).map_err(|mut document| document.part.failures.remove(0))
+    find(tool)?.parse(arguments, &Roots::default()).map_err(|mut document| document.part.failures.remove(0))
 }
 
 fn edit(call: Call) -> (AnchorEdit, Option<FilePatchId>) {
     let (patch, existing) = match call {
         Call::Prepare { patch, existing } => (patch, existing),
-        Call::Overwrite { patch } => (patch, None),
+        Call::Edit { patch, .. } => (patch, None),
         _ => panic!("an edit"),
     };
     assert_eq!(patch.target, Target::Path("a/b".to_owned()));

@@ -110,7 +110,6 @@ fn what_is_no_editing_command_is_refused_with_its_place() {
             "view_range: INVALID_REQUEST.UNEXPECTED_FIELD",
             "leave 'view_range' out",
         ),
-        (r#"{"command": "create", "path": "/r/a", "file_text": ""}"#, "path: INVALID_PATH.ABSOLUTE", "without a slash"),
         (
             r#"{"command": "insert", "path": "a", "insert_line": "1", "new_str": ""}"#,
             "insert_line: INVALID_REQUEST.TYPE",

@@ -112,6 +112,15 @@ impl Client {
         Self { place, child, stdin, lines: sync_channel(0).1, next: 0 }
     }
 
+    /// Writes the policy of the user, which each call reads anew.
+    pub(super) fn set_policy(&self, policy: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let file = self.place.path().join("config/aptix/policy.toml");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, policy).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
     pub(super) fn ws(&self) -> PathBuf {
         self.place.path().join("ws")
     }

@@ -12,10 +12,12 @@ use crate::failure::Failure;
 const FORM: &str = "write the call as {\"name\": ..., \"arguments\": {...}}, or its edit as a file bundle";
 
 /// The tools whose arguments are a document, and the dialect that it is written in.
-const TOOLS: [(&str, JsonDialect); 7] = [
+const TOOLS: [(&str, JsonDialect); 9] = [
     ("workspace_create_file", JsonDialect::CreateFile),
     ("workspace_write_patch", JsonDialect::LinePatch),
     ("patch", JsonDialect::SearchPatch),
+    ("apply_structured_patch", JsonDialect::StructuredPatch),
+    ("apply_file_bundle", JsonDialect::FileBundle),
     ("str_replace_based_edit_tool", JsonDialect::StrReplace),
     ("str_replace_editor", JsonDialect::StrReplace),
     ("str_replace_based_edit", JsonDialect::StrReplace),

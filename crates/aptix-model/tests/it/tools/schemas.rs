@@ -2,6 +2,7 @@
 //! key, or has an unknown one, both refuse.
 
 use aptix_model::tools::catalogue::TOOLS;
+use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::{Call, Tool};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -9,7 +10,11 @@ use serde_json::{Map, Value, json};
 /// Texts with a grammar of their own, which no schema describes, by their key.
 fn texts(key: &str) -> Option<&'static [&'static str]> {
     Some(match key {
-        "path" => &["a", "src/main.rs", "./a\\b", "\u{e4}/\u{1f600}.txt"],
+        "path" | "file_path" | "to" => &["a", "src/main.rs", "./a\\b", "\u{e4}/\u{1f600}.txt"],
+        "input" => &["*** Begin Patch\n*** Delete File: a\n*** End Patch\n"],
+        "patch" => &["--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n"],
+        "id" => &["0", "018f6d2e-7c1a", "018f6d2e-7c1a-7b3e-9d55-0123456789ab"],
+        "batch_id" => &["018f6d2e-7c1a-7b3e-9d55-012345670000"],
         "range" => &["1", "10~20", "3~", "~7", "~"],
         "hunk_id" => &["018f6d2e-7c1a-7b3e-9d55-0123456789ab"],
         "existing_hunk_id" => &["", "018f6d2e-7c1a-7b3e-9d55-0123456789ab"],
@@ -24,6 +29,14 @@ fn belongs(operation: &str, key: &str) -> bool {
         "afterLine" => operation == "insert",
         "startLine" | "endLine" | "expectedOriginalLines" => matches!(operation, "replace" | "delete"),
         "newLines" => matches!(operation, "insert" | "replace"),
+        "content" => operation != "delete",
+        "contentFormat" => operation != "delete",
+        "view_range" => operation == "view",
+        "file_text" => operation == "create",
+        "old_str" => operation == "str_replace",
+        "new_str" => operation == "str_replace",
+        "insert_line" => operation == "insert",
+        "insert_text" => operation == "insert",
         "oldText" => operation == "replace",
         "toClipboard" => operation == "replace",
         _ => true,
@@ -32,7 +45,7 @@ fn belongs(operation: &str, key: &str) -> bool {
 
 /// Whether a change of an operation needs the key.
 fn is_needed(key: &str) -> bool {
-    key != "toClipboard" && !belongs("", key)
+    !matches!(key, "toClipboard" | "view_range") && (key == "content" || !belongs("", key))
 }
 
 /// Values that a schema accepts; `key` names the property.
@@ -56,10 +69,15 @@ fn of_type(name: &str, schema: &Value, key: &str) -> BoxedStrategy<Value> {
         "object" => objects(schema),
         "array" => {
             let least = bound("minItems").unwrap_or(0) as usize;
-            proptest::collection::vec(values(&schema["items"], key), least..least + 3).prop_map(Value::Array).boxed()
+            let counts = if key == "view_range" { 2..3 } else { least..least + 3 };
+            proptest::collection::vec(values(&schema["items"], key), counts).prop_map(Value::Array).boxed()
         }
         "boolean" => any::<bool>().prop_map(Value::Bool).boxed(),
         "integer" => {
+            // Two numbers are a range of lines: the rest of it is no matter of a schema.
+            if key == "view_range" {
+                return Just(Value::from(7)).boxed();
+            }
             let (least, most) = (bound("minimum").unwrap(), bound("maximum").unwrap_or(u64::MAX));
             prop_oneof![least..=most, least..=least + 3, Just(most)].prop_map(Value::from).boxed()
         }
@@ -78,7 +96,7 @@ fn of_type(name: &str, schema: &Value, key: &str) -> BoxedStrategy<Value> {
 
 fn objects(schema: &Value) -> BoxedStrategy<Value> {
     let properties = schema["properties"].as_object().unwrap();
-    let has_operations = properties.contains_key("operation");
+    let has_operations = ["operation", "command"].iter().any(|key| properties.contains_key(*key));
     let members: Vec<_> = properties
         .iter()
         .map(|(key, schema_of)| {
@@ -92,7 +110,9 @@ fn objects(schema: &Value) -> BoxedStrategy<Value> {
     members
         .prop_map(|members| {
             let mut object: Map<_, _> = members.into_iter().flatten().collect();
-            if let Some(operation) = object.get("operation").and_then(Value::as_str).map(str::to_owned) {
+            let operation =
+                ["operation", "command"].iter().find_map(|key| object.get(*key)?.as_str()).map(str::to_owned);
+            if let Some(operation) = operation {
                 object.retain(|key, _| belongs(&operation, key));
             }
             Value::Object(object)
@@ -193,11 +213,11 @@ proptest! {
     fn what_a_schema_accepts_its_parser_accepts((tool, arguments) in calls()) {
         let schema = Value::Object(tool.input_schema());
         prop_assert!(accepts(&schema, &arguments), "{} {arguments}", tool.name);
-        let parsed = tool.parse(&arguments.to_string());
+        let parsed = tool.parse(&arguments.to_string(), &Roots::default());
         prop_assert!(parsed.is_ok(), "{} {arguments}: {parsed:?}", tool.name);
         for wrong in spoilt(&schema, &arguments) {
             prop_assert!(!accepts(&schema, &wrong), "{} {wrong}", tool.name);
-            let is_refused = tool.parse(&wrong.to_string()).is_err();
+            let is_refused = tool.parse(&wrong.to_string(), &Roots::default()).is_err();
             prop_assert!(is_refused || is_left_to_the_engine(&wrong), "{} {wrong}", tool.name);
         }
     }
@@ -254,7 +274,7 @@ proptest! {
     #[test]
     fn fillers_of_strict_schemas_mean_nothing_or_are_refused_by_name((tool, arguments) in calls()) {
         let schema = Value::Object(tool.input_schema());
-        let asked = |arguments: &Value| tool.parse(&arguments.to_string()).map(without_warnings);
+        let asked = |arguments: &Value| tool.parse(&arguments.to_string(), &Roots::default()).map(without_warnings);
         let natural = asked(&arguments).unwrap();
         let with_null = filled(&schema, &arguments, Fill::Null);
         prop_assert_eq!(asked(&with_null), Ok(natural.clone()), "{} {}", tool.name, with_null);
@@ -282,7 +302,7 @@ fn arguments_are_an_object() {
     for tool in TOOLS {
         for arguments in [json!([]), json!(null), json!("x"), json!(3)] {
             assert!(!accepts(&Value::Object(tool.input_schema()), &arguments), "{} {arguments}", tool.name);
-            assert!(tool.parse(&arguments.to_string()).is_err(), "{} {arguments}", tool.name);
+            assert!(tool.parse(&arguments.to_string(), &Roots::default()).is_err(), "{} {arguments}", tool.name);
         }
     }
 }

@@ -8,6 +8,7 @@ use aptix_engine::digest::sha256;
 use aptix_model::batch::{Batch, FileEdit, GitKind, Target};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::tools::catalogue::find;
+use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::Call;
 use regex::bytes::Regex;
 use serde_json::json;
@@ -138,11 +139,12 @@ fn edits(number: u32) -> Vec<Batch> {
         ("prepare_file_range_edit", json!({ "path": "t.txt", "range": "2~3", "content": mine })),
         ("prepare_file_insert_after", json!({ "path": "t.txt", "anchor": "common", "content": mine })),
     ];
-    let prepared =
-        prepared.iter().filter_map(|(tool, arguments)| match find(tool).unwrap().parse(&arguments.to_string()) {
+    let prepared = prepared.iter().filter_map(|(tool, arguments)| {
+        match find(tool).unwrap().parse(&arguments.to_string(), &Roots::default()) {
             Ok(Call::Prepare { patch, .. }) => Some(Batch { files: vec![patch], ..Batch::default() }),
             _ => None,
-        });
+        }
+    });
     parsed.chain(prepared).collect()
 }
 

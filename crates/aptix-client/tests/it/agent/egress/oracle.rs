@@ -14,6 +14,7 @@ use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::report::Report;
 use aptix_model::tools::catalogue::find;
+use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::Call;
 use serde_json::json;
 
@@ -54,7 +55,9 @@ fn pairs(path: &str) -> Vec<[Batch; 2]> {
     ];
     let anchored = |anchor: &str| {
         let arguments = json!({ "path": path, "anchor": anchor, "content": "x" }).to_string();
-        let Ok(Call::Prepare { patch, .. }) = find("prepare_file_insert_after").unwrap().parse(&arguments) else {
+        let Ok(Call::Prepare { patch, .. }) =
+            find("prepare_file_insert_after").unwrap().parse(&arguments, &Roots::default())
+        else {
             panic!()
         };
         Batch { files: vec![patch], ..Batch::default() }

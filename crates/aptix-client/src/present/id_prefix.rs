@@ -16,12 +16,12 @@ const NAMED: usize = 8;
 
 /// An id, or the beginning of one, in lower case.
 #[derive(Clone, Debug)]
-pub(super) struct IdPrefix(String);
+pub(crate) struct IdPrefix(String);
 
 /// Text that is no beginning of an id.
 #[derive(Debug, thiserror::Error)]
 #[error("an id, or its beginning, has hex digits and dashes as in 018f6d2e-7c1a-7b3e-9d55-0123456789ab")]
-pub(super) struct NotAnId;
+pub(crate) struct NotAnId;
 
 impl FromStr for IdPrefix {
     type Err = NotAnId;
@@ -41,7 +41,7 @@ impl FromStr for IdPrefix {
 
 /// What an id names in its batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Named {
+pub(crate) enum Named {
     Batch,
     File(usize),
     Change(usize, usize),
@@ -49,12 +49,12 @@ pub(super) enum Named {
 
 impl IdPrefix {
     /// The id, if it is whole.
-    pub(super) fn whole(&self) -> Option<BatchId> {
+    pub(crate) fn whole(&self) -> Option<BatchId> {
         self.0.parse().ok().filter(|_| self.0.len() == WHOLE)
     }
 
     /// Whether it is this id, all of it.
-    pub(super) fn is(&self, id: &str) -> bool {
+    pub(crate) fn is(&self, id: &str) -> bool {
         self.0 == id
     }
 
@@ -64,13 +64,13 @@ impl IdPrefix {
     }
 
     /// Whether it can name this batch, or a part of it.
-    pub(super) fn may_be_of(&self, batch: BatchId) -> bool {
+    pub(crate) fn may_be_of(&self, batch: BatchId) -> bool {
         let common = self.0.get(..COMMON).unwrap_or(&self.0);
         batch.to_string().starts_with(common)
     }
 
     /// What it names in a batch: the batch itself, if it begins its id; else each part whose id it begins.
-    pub(super) fn find_in(&self, batch: BatchId, ids: &[FileIds]) -> Vec<(String, Named)> {
+    pub(crate) fn find_in(&self, batch: BatchId, ids: &[FileIds]) -> Vec<(String, Named)> {
         let id = batch.to_string();
         if self.begins(&id) {
             return vec![(id, Named::Batch)];
@@ -90,7 +90,7 @@ impl IdPrefix {
     ///
     /// # Errors
     /// NOT_FOUND with this hint, AMBIGUOUS_ID.
-    pub(super) fn only<T>(&self, mut found: Vec<(String, T)>, hint: &str) -> Result<T, Failure> {
+    pub(crate) fn only<T>(&self, mut found: Vec<(String, T)>, hint: &str) -> Result<T, Failure> {
         let last = found.pop();
         match last {
             None => {

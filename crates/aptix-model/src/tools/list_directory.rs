@@ -1,0 +1,89 @@
+//! `list_directory`: lists the files below a directory, page by page.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::arguments::limit;
+use super::look::{MOST_LISTED, USUAL_LISTED};
+use super::roots::Roots;
+use super::tool::{Call, Effect, Form, Set, Tool, read};
+use super::{answer, schema};
+use crate::failure::Failure;
+use crate::live::{FilePage, ListFiles};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "list_directory",
+    description: "List the files below a directory, with those of its directories.\n\n\
+        Inputs: path (empty: the whole workspace), max_files (0: 200; at most 1,000), page_token (nextPageToken of \
+        the page before).\n\n\
+        Behavior: files that git ignores and secrets are passed over; links are not followed.\n\n\
+        Output: files by path, each with sizeBytes; nextPageToken, null on the last page.",
+    set: Set::Core,
+    effect: Effect::Reads,
+    form: Form::Plain,
+    input: schema::input::<Arguments>,
+    output: answer::or_errors::<Listed>,
+    parse: |text, roots| read(text, |arguments| call(&arguments, roots)),
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The directory, from the workspace root; empty: all of it
+    path: Option<String>,
+    /// Files at most; 0: 200; never more than 1000
+    max_files: Option<u32>,
+    /// nextPageToken of the page before; empty: the first page
+    page_token: Option<String>,
+}
+
+/// A page of the files below a directory.
+#[derive(Serialize, JsonSchema, Debug)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "the keys are those of the tool's description")]
+pub struct Listed {
+    pub success: bool,
+    pub files: Vec<ListedFile>,
+    pub next_page_token: Option<String>,
+}
+
+/// A file of a list.
+#[derive(Serialize, JsonSchema, Debug)]
+#[serde(rename_all = "camelCase")]
+#[schemars(description = "")]
+#[expect(missing_docs, reason = "the keys are those of the tool's description")]
+pub struct ListedFile {
+    pub path: String,
+    pub size_bytes: u64,
+}
+
+impl From<FilePage> for Listed {
+    fn from(page: FilePage) -> Self {
+        let files = page.files.into_iter().map(|file| ListedFile { path: file.path, size_bytes: file.size_bytes });
+        let next = Some(page.next_page_token).filter(|token| !token.is_empty());
+        Self { success: true, files: files.collect(), next_page_token: next }
+    }
+}
+
+impl Listed {
+    /// As people and models read it: a path and its size on each line.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text: String = self.files.iter().map(|file| format!("{} ({})\n", file.path, file.size_bytes)).collect();
+        if self.files.is_empty() {
+            text.push_str("no files\n");
+        }
+        if let Some(token) = &self.next_page_token {
+            text.push_str(&format!("there are more: ask again with page_token {token:?}\n"));
+        }
+        text
+    }
+}
+
+fn call(arguments: &Arguments, roots: &Roots) -> Result<Call, Failure> {
+    Ok(Call::List(ListFiles {
+        directory: roots.directory(arguments.path.as_deref())?,
+        page_size: limit(arguments.max_files, USUAL_LISTED, MOST_LISTED) as usize,
+        page_token: arguments.page_token.clone().unwrap_or_default(),
+    }))
+}

@@ -1,0 +1,111 @@
+//! The one convention of paths: from the workspace root down, with forward slashes. A path from the root of the file system
+//! that leads into a root of the workspace is taken for the path in that root; any other one is refused like a bad path.
+
+use crate::batch::{Batch, ContextPatch, FileEdit, FilePatch, Target};
+use crate::failure::Failure;
+use crate::path::{WorkspacePath, document_spelling, fold};
+use crate::reason::Reason;
+
+/// The directories of this machine that are roots of the workspace; none where the caller is on another machine.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Roots(Vec<Root>);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Root {
+    name: String,
+    directories: Vec<String>,
+}
+
+impl Roots {
+    /// Adds the only root: its name, and the absolute paths that it is known by.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, directories: impl IntoIterator<Item = String>) -> Self {
+        let directories = directories.into_iter().map(|path| path.trim_end_matches('/').to_owned());
+        self.0.push(Root { name: name.into(), directories: directories.filter(|path| !path.is_empty()).collect() });
+        self
+    }
+
+    /// The root and the path in it of an absolute path, empty for the root itself.
+    fn within<'t>(&self, text: &'t str) -> Option<(&Root, &'t str)> {
+        self.0.iter().find_map(|root| {
+            let rest = root.directories.iter().find_map(|directory| text.strip_prefix(directory.as_str()))?;
+            if rest.is_empty() { Some((root, rest)) } else { rest.strip_prefix('/').map(|rest| (root, rest)) }
+        })
+    }
+
+    /// A path as a model wrote it, in the spelling of documents; empty for the root itself.
+    #[must_use]
+    pub fn spelled(&self, text: &str) -> String {
+        let text = document_spelling(text);
+        self.within(&text).map_or_else(|| text.clone(), |(_, rest)| rest.to_owned())
+    }
+
+    /// Parses the path of a file.
+    ///
+    /// # Errors
+    /// When it is no valid path of the workspace.
+    pub(super) fn file(&self, text: &str) -> Result<WorkspacePath, Failure> {
+        WorkspacePath::new(&self.spelled(text)).map_err(|error| {
+            Failure::new(Reason::InvalidPath, format!("{error}"))
+                .detail(error.detail())
+                .field("path")
+                .hint("give the path from the workspace's root down, such as src/main.rs")
+        })
+    }
+
+    /// Parses the path of a directory; `None` for the root: an empty path, a dot, or nothing.
+    ///
+    /// # Errors
+    /// When it is no valid path of the workspace.
+    pub(super) fn directory(&self, text: Option<&str>) -> Result<Option<WorkspacePath>, Failure> {
+        let text = self.spelled(text.unwrap_or_default());
+        let text = text.trim_end_matches('/');
+        if matches!(text, "" | ".") { Ok(None) } else { self.file(text).map(Some) }
+    }
+
+    /// Gives every file of a batch its path in the workspace.
+    pub(super) fn relocate(&self, batch: &mut Batch) {
+        batch.files.iter_mut().for_each(|file| self.relocate_file(file));
+    }
+
+    /// Gives a file its path in the workspace.
+    pub(super) fn relocate_file(&self, file: &mut FilePatch) {
+        match &mut file.target {
+            Target::Path(path) => *path = self.spelled(path),
+            Target::DocPath(key) => {
+                let found = self.within(key).map(|(root, rest)| format!("{}/{}", root.name, fold(rest)));
+                *key = found.unwrap_or_else(|| core::mem::take(key));
+            }
+            // Names of diffs are relative to the directory that the diff is applied in.
+            Target::Readings(_) => {}
+        }
+        if let FileEdit::ContextPatch(ContextPatch { move_to: Some(path), .. }) = &mut file.edit {
+            *path = self.spelled(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absolute_path_inside_a_root_is_the_path_in_it() {
+        let roots = Roots::default().with("ws", ["/srv/ann/ws".to_owned(), "/data/ws/".to_owned()]);
+        for (text, expected) in [
+            ("/srv/ann/ws/src/a.rs", "src/a.rs"),
+            ("/data/ws/a", "a"),
+            ("/srv/ann/ws", ""),
+            ("/srv/ann/ws2/a", "/srv/ann/ws2/a"),
+            ("/etc/passwd", "/etc/passwd"),
+            ("./src\\a.rs", "src/a.rs"),
+            ("/srv/ann/ws/../x", "../x"),
+        ] {
+            assert_eq!(roots.spelled(text), expected, "{text}");
+        }
+        assert_eq!(roots.file("/data/ws/a").unwrap().as_str(), "a");
+        assert!(roots.file("/srv/ann/ws/../x").is_err());
+        assert_eq!(roots.directory(Some("/data/ws/")).unwrap(), None);
+        assert!(Roots::default().file("/data/ws/a").is_err());
+    }
+}
