@@ -26,6 +26,7 @@ mod processes;
 mod readme;
 mod refused;
 mod restore;
+mod resumed;
 mod screen;
 mod serve;
 mod shown;

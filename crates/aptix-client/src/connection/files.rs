@@ -22,6 +22,11 @@ use super::link::{ANSWER, Connection, timed};
 const TRANSFER: Duration = Duration::from_secs(300);
 /// Bytes of the largest blob.
 const BLOB_BYTES: u64 = 256 << 20;
+/// How often an upload goes on after its connection was cut.
+const CUTS: usize = 3;
+/// How often, and after which time each, the server is asked again how much it has of an upload.
+const LOOKS: usize = 5;
+const LOOK_AFTER: Duration = Duration::from_secs(1);
 /// Digests of one question.
 const DIGESTS: usize = 10_000;
 
@@ -120,7 +125,8 @@ impl Connection {
         Ok(missing)
     }
 
-    /// Uploads a blob, an agent under its lease; on success it is durable.
+    /// Uploads a blob, an agent under its lease; on success it is durable. What a cut connection left at the server, this one's
+    /// or an earlier one's, is not sent again.
     ///
     /// # Errors
     /// HASH_FAILED, TOO_LARGE, LEASE_LOST; or the server is lost.
@@ -131,20 +137,59 @@ impl Connection {
         content: Vec<u8>,
     ) -> Result<BlobRef, CallError> {
         let blob = BlobRef { sha256, size_bytes: content.len() as u64 };
+        let content = Bytes::from(content);
+        let mut offset = if content.len() > CHUNK_BYTES { self.received(blob, 0).await } else { 0 };
+        let mut cuts = 0;
+        loop {
+            match self.upload_from(lease, blob, &content, offset).await {
+                // Nothing is gained by going on where so little was sent.
+                Err(CallError::Unreachable { .. }) if content.len() > CHUNK_BYTES && cuts < CUTS => {
+                    cuts += 1;
+                    offset = self.received(blob, LOOKS).await;
+                }
+                uploaded => return uploaded.map(|()| blob),
+            }
+        }
+    }
+
+    /// How many bytes of a blob the server has, from which an upload can go on: none where it does not know, or another call
+    /// uploads the blob, also when that was looked for so many times more.
+    async fn received(&self, blob: BlobRef, looks: usize) -> u64 {
+        for look in 0..=looks {
+            let message = v1::StatUploadRequest { workspace_id: self.workspace.to_string(), blob: Some(blob.into()) };
+            match self.answer(self.files().stat_upload(timed(message, ANSWER))).await {
+                Ok(found) if !found.is_in_progress => return found.received_bytes.min(blob.size_bytes),
+                Err(CallError::Refused { .. } | CallError::Answer { .. }) => return 0,
+                // The server may not have noticed yet that the connection is lost, or is being started.
+                Ok(_) | Err(CallError::Unreachable { .. }) if look < looks => tokio::time::sleep(LOOK_AFTER).await,
+                Ok(_) | Err(CallError::Unreachable { .. }) => {}
+            }
+        }
+        0
+    }
+
+    /// Uploads the bytes of a blob from an offset on.
+    async fn upload_from(
+        &self,
+        lease: Option<&Lease>,
+        blob: BlobRef,
+        content: &Bytes,
+        offset: u64,
+    ) -> Result<(), CallError> {
         let start = v1::UploadBlobStart {
+            offset,
             workspace_id: self.workspace.to_string(),
             blob: Some(blob.into()),
             lease_secret: lease.map(|lease| lease.secret.0.clone()).unwrap_or_default(),
         };
-        let content = Bytes::from(content);
-        let chunks = (0..content.len()).step_by(CHUNK_BYTES).map(move |at| {
+        let (content, first) = (content.clone(), usize::try_from(offset).unwrap_or(usize::MAX));
+        let chunks = (first..content.len()).step_by(CHUNK_BYTES).map(move |at| {
             v1::upload_blob_request::Part::Chunk(content.slice(at..content.len().min(at + CHUNK_BYTES)))
         });
         let parts = std::iter::once(v1::upload_blob_request::Part::Start(start)).chain(chunks);
         let messages = parts.map(|part| v1::UploadBlobRequest { part: Some(part) });
         let request = timed(tokio_stream::iter(messages), TRANSFER);
-        self.within(TRANSFER, self.files().upload_blob(request)).await?;
-        Ok(blob)
+        self.within(TRANSFER, self.files().upload_blob(request)).await.map(drop)
     }
 
     /// Downloads a blob and checks that it is what its name says.

@@ -402,6 +402,11 @@ impl v1::file_service_server::FileService for FakeServer {
         Ok(Response::new(v1::FindMissingBlobsResponse { missing_sha256 }))
     }
 
+    /// As a server of an earlier version: every upload begins at the start.
+    async fn stat_upload(&self, _: Request<v1::StatUploadRequest>) -> Result<Response<v1::StatUploadResponse>, Status> {
+        Err(Status::unimplemented("no upload is resumed"))
+    }
+
     async fn upload_blob(
         &self,
         request: Request<Streaming<v1::UploadBlobRequest>>,

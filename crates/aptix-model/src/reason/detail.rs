@@ -210,6 +210,8 @@ catalogue! {
         IdFormat = "ID_FORMAT",
         /// A page size or page token that this server did not give.
         Page = "PAGE",
+        /// An upload that is resumed behind what the server has of it.
+        UploadOffset = "UPLOAD_OFFSET",
         /// A revision that does not exist yet.
         FutureRevision = "FUTURE_REVISION",
         /// A feature that the edit requires, and that this version does not have.

@@ -2,6 +2,7 @@
 
 pub mod ask;
 pub mod cancel;
+mod claims;
 mod clock;
 pub mod early;
 pub mod event;
@@ -21,6 +22,7 @@ mod step;
 pub mod stream;
 pub mod submit;
 pub mod transfer;
+pub mod upload;
 mod wake;
 pub mod watch;
 pub mod workspace;
@@ -34,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+use self::claims::Claims;
 use self::clock::Clock;
 use self::lease::Leases;
 use self::wake::Wakes;
@@ -86,6 +89,7 @@ pub struct Dispatcher {
     leases: Arc<Leases>,
     streams: Arc<Semaphore>,
     transfers: Arc<Room>,
+    uploads: Arc<Claims>,
     questions: Arc<Room>,
     clock: Clock,
     closing: CancellationToken,
@@ -104,6 +108,7 @@ impl Dispatcher {
             leases: Arc::default(),
             streams: Arc::new(Semaphore::new(settings.streams)),
             transfers: Room::new(settings.transfers, settings.patience),
+            uploads: Arc::default(),
             questions: Room::new(settings.questions, Duration::MAX),
             clock: Clock::default(),
             closing: CancellationToken::new(),

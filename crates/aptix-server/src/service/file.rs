@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aptix_model::batch::BlobRef;
 use aptix_model::failure::Failure;
 use aptix_model::live::{FilePart, FileSelector, ListFiles, SearchFiles};
 use aptix_model::reason::Reason;
@@ -17,6 +18,7 @@ use super::status::{status, too_late};
 use crate::caller::Peer;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::refusal::{Refusal, broken_off, crowded, shutting_down};
+use crate::dispatcher::upload::Received;
 use crate::ticket::Asker;
 
 /// Digests that one question may name.
@@ -140,6 +142,18 @@ impl v1::file_service_server::FileService for FileService {
         let blob = uploaded
             .map_err(|_| too_late(&format!("the upload took more than {} seconds", self.upload_total.as_secs())))??;
         Ok(Response::new(v1::UploadBlobResponse { blob: Some(blob.into()) }))
+    }
+
+    async fn stat_upload(
+        &self,
+        request: Request<v1::StatUploadRequest>,
+    ) -> Result<Response<v1::StatUploadResponse>, Status> {
+        let request = request.into_inner();
+        let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
+        let blob = request.blob.ok_or_else(|| status(wire::missing("blob", "the blob's digest and size")))?;
+        let blob = BlobRef::try_from(blob).map_err(status)?;
+        let Received { bytes, is_in_progress } = self.dispatcher.received(workspace, blob).await.map_err(status)?;
+        Ok(Response::new(v1::StatUploadResponse { received_bytes: bytes, is_in_progress }))
     }
 
     type DownloadBlobStream = Pin<Box<dyn Stream<Item = Result<v1::DownloadBlobResponse, Status>> + Send>>;

@@ -28,7 +28,7 @@ impl FileService {
         let blob = start.blob.ok_or_else(|| status(wire::missing("start.blob", "the blob's digest and size")))?;
         let blob = BlobRef::try_from(blob).map_err(status)?;
         let lease = secret_digest(&start.lease_secret);
-        let mut upload = self.dispatcher.upload(place, workspace, blob, lease).await.map_err(status)?;
+        let mut upload = self.dispatcher.upload(place, workspace, (blob, start.offset), lease).await.map_err(status)?;
         while let Some(message) = self.next(&mut parts).await? {
             match message.part {
                 Some(Part::Chunk(chunk)) if chunk.is_empty() => {

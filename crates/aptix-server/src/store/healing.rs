@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended, LocalBatch,
-    Store, StoreError, Transition, Transitioned, UploadId, WorkspaceCounts, disk,
+    Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts, disk,
 };
 
 /// How long after a failure the disk is tried, and how long at most after another one.
@@ -202,6 +202,10 @@ impl Store for HealingStore {
         files(workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Vec<ListedFile>;
         blob_sizes(workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Vec<Option<u64>>;
         blob_chunk(workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Option<Bytes>;
+        claim_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
+        unfinished_upload(workspace: WorkspaceId, blob: BlobRef) -> Option<Unfinished>;
+        release_upload(upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> ();
+        upload_chunk(upload: UploadId, index: u32) -> Option<Bytes>;
         put_chunk(upload: UploadId, index: u32, bytes: Bytes) -> ();
         commit_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
         sweep_blobs(before: UnixMillis) -> usize;

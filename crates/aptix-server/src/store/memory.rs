@@ -15,8 +15,8 @@ use tokio_util::bytes::Bytes;
 
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Event, FileUpdate, Known, Lease, Listed, ListedFile, ListedWorkspace,
-    LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Twins, UploadId, WorkspaceCounts, chain,
-    links, replacement, submitted,
+    LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Twins, Unfinished, UploadId,
+    WorkspaceCounts, chain, links, replacement, submitted,
 };
 use crate::mint;
 
@@ -37,6 +37,8 @@ impl Default for MemoryStore {
 struct State {
     workspaces: HashMap<WorkspaceId, Workspace>,
     uploads: HashMap<UploadId, Vec<Bytes>>,
+    /// The uploads that can be resumed, by blob, with its size.
+    unfinished: HashMap<(WorkspaceId, Sha256Digest), (UploadId, u64)>,
     closed: bool,
 }
 
@@ -301,13 +303,52 @@ impl Store for MemoryStore {
         })
     }
 
+    fn claim_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
+        self.write(move |state| {
+            let former = state.unfinished.insert((workspace, blob.sha256), (upload, blob.size_bytes));
+            former.iter().for_each(|(former, _)| drop(state.uploads.remove(former)));
+            state.uploads.insert(upload, Vec::new());
+        })
+    }
+
+    fn unfinished_upload(&self, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, Option<Unfinished>> {
+        let state = self.lock();
+        let found = state.unfinished.get(&(workspace, blob.sha256)).filter(|(_, size)| *size == blob.size_bytes);
+        let found = found.and_then(|(upload, _)| {
+            let bytes = state.uploads.get(upload)?.iter().map(|chunk| chunk.len() as u64).sum();
+            Some(Unfinished { upload: *upload, bytes })
+        });
+        Box::pin(std::future::ready(Ok(found)))
+    }
+
+    fn release_upload(&self, upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> Answer<'_, ()> {
+        self.write(move |state| {
+            let key = (workspace, digest);
+            if state.unfinished.get(&key).is_some_and(|(unfinished, _)| *unfinished == upload) {
+                state.unfinished.remove(&key);
+            }
+            state.uploads.remove(&upload);
+        })
+    }
+
+    fn upload_chunk(&self, upload: UploadId, index: u32) -> Answer<'_, Option<Bytes>> {
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        let chunk = self.lock().uploads.get(&upload).and_then(|chunks| chunks.get(index)).cloned();
+        Box::pin(std::future::ready(Ok(chunk)))
+    }
+
     fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()> {
         let result = self.write(|state| {
             let chunks = state.uploads.entry(upload).or_default();
-            if chunks.len() != usize::try_from(index).unwrap_or(usize::MAX) {
-                return Err(StoreError::Failed { action: "take a chunk", cause: format!("chunk {index} is not next") });
+            let (index, there) = (usize::try_from(index).unwrap_or(usize::MAX), chunks.len());
+            match chunks.get_mut(index) {
+                Some(chunk) => *chunk = bytes,
+                None if there == index => chunks.push(bytes),
+                None => {
+                    let cause = format!("chunk {index} is not next");
+                    return Err(StoreError::Failed { action: "take a chunk", cause });
+                }
             }
-            chunks.push(bytes);
             Ok(())
         });
         Box::pin(async { result.await? })
@@ -315,6 +356,7 @@ impl Store for MemoryStore {
 
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
         self.write(|state| {
+            state.unfinished.retain(|_, (unfinished, _)| *unfinished != upload);
             let chunks = state.uploads.remove(&upload).unwrap_or_default();
             state.workspaces.entry(workspace).or_default().blobs.entry(blob.sha256).or_insert(chunks.into());
         })

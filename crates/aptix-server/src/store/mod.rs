@@ -357,6 +357,15 @@ pub type ListedFile = Result<CloudFile, DamagedFile>;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct UploadId(pub Uuid);
 
+/// An upload that can be resumed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unfinished {
+    /// Its name.
+    pub upload: UploadId,
+    /// How many bytes there are of it, from the beginning.
+    pub bytes: u64,
+}
+
 /// Keeps what the server must not forget.
 pub trait Store: Send + Sync + 'static {
     /// Keeps a batch under the workspace's next revision, unless its request id is known. The revision in the record
@@ -426,21 +435,34 @@ pub trait Store: Send + Sync + 'static {
     /// checked against the digest: the caller that has them all does that.
     fn blob_chunk(&self, workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Answer<'_, Option<Bytes>>;
 
-    /// Takes the next chunk of an upload, counted from 0. It need not be durable yet.
+    /// Makes an upload the one of its blob that can be resumed, also after the store is opened again; the one before is dropped.
+    fn claim_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()>;
+
+    /// The upload of a blob that can be resumed; `None` if there is none of this size.
+    fn unfinished_upload(&self, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, Option<Unfinished>>;
+
+    /// Ends that an upload can be resumed, and drops it.
+    fn release_upload(&self, upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> Answer<'_, ()>;
+
+    /// One chunk of an upload that can be resumed, counted from 0; `None` past the last. The bytes are not checked.
+    fn upload_chunk(&self, upload: UploadId, index: u32) -> Answer<'_, Option<Bytes>>;
+
+    /// Takes a chunk of an upload, counted from 0: the next one, or one again. It need not be durable yet.
     fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()>;
 
     /// Makes an upload, whose bytes were verified, the workspace's blob. If there is one already, that stays and the
     /// upload is dropped.
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()>;
 
-    /// Removes blobs that came before a time, that no batch and no file names, and that no caller learnt of since; answers
-    /// how many. A store that keeps them for ever answers 0.
+    /// Removes blobs that came before a time, that no batch and no file names, and that no caller learnt of since, and uploads
+    /// that began before it and were not finished; answers how many. A store that keeps them for ever answers 0.
     fn sweep_blobs(&self, before: UnixMillis) -> Answer<'_, usize> {
         let _ = before;
         Box::pin(std::future::ready(Ok(0)))
     }
 
-    /// Drops what came of an upload. Does its best at once; what is left is removed when the store is opened again.
+    /// Drops what came of an upload that nobody claimed. Does its best at once; what is left is removed when the store is opened
+    /// again.
     fn discard_upload(&self, upload: UploadId);
 
     /// Waits until the store takes no more writes because one failed; for ever while all is well.

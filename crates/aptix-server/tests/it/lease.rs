@@ -86,7 +86,7 @@ async fn an_upload_under_a_lease_needs_the_newest_one() {
     client.lease("w", "agent", 0).await.unwrap();
     let upload = |lease_secret: Bytes| {
         let blob = v1::BlobRef { sha256: sha256(b"text"), size_bytes: 4 };
-        let start = v1::UploadBlobStart { workspace_id: "w".to_owned(), blob: Some(blob), lease_secret };
+        let start = v1::UploadBlobStart { workspace_id: "w".to_owned(), blob: Some(blob), lease_secret, offset: 0 };
         let start = v1::UploadBlobRequest { part: Some(v1::upload_blob_request::Part::Start(start)) };
         vec![start, part_chunk(b"text".to_vec())]
     };

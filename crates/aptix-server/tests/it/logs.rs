@@ -14,7 +14,7 @@ use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
     Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended, LocalBatch,
-    Store, StoreError, Transition, Transitioned, UploadId, WorkspaceCounts,
+    Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
 };
 use serde_json::{Value, json};
 use tokio_util::bytes::Bytes;
@@ -314,6 +314,18 @@ impl Store for FailedStore {
         failure()
     }
     fn blob_chunk(&self, _: WorkspaceId, _: Sha256Digest, _: u32) -> Answer<'_, Option<Bytes>> {
+        failure()
+    }
+    fn claim_upload(&self, _: UploadId, _: WorkspaceId, _: BlobRef) -> Answer<'_, ()> {
+        failure()
+    }
+    fn unfinished_upload(&self, _: WorkspaceId, _: BlobRef) -> Answer<'_, Option<Unfinished>> {
+        failure()
+    }
+    fn release_upload(&self, _: UploadId, _: WorkspaceId, _: Sha256Digest) -> Answer<'_, ()> {
+        failure()
+    }
+    fn upload_chunk(&self, _: UploadId, _: u32) -> Answer<'_, Option<Bytes>> {
         failure()
     }
     fn put_chunk(&self, _: UploadId, _: u32, _: Bytes) -> Answer<'_, ()> {

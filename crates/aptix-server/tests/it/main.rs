@@ -30,5 +30,6 @@ mod server;
 mod store_contract;
 mod submit;
 mod unacceptable;
+mod uploads;
 mod workspaces;
 mod wrong_answers;

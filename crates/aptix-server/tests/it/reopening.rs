@@ -14,7 +14,7 @@ use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
     Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended, LocalBatch,
-    Store, StoreError, Transition, Transitioned, UploadId, WorkspaceCounts,
+    Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
 };
 use tokio_util::bytes::Bytes;
 use tonic::Code;
@@ -92,6 +92,18 @@ impl Store for Reopening {
     }
     fn blob_chunk(&self, workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Answer<'_, Option<Bytes>> {
         self.inner.blob_chunk(workspace, digest, index)
+    }
+    fn claim_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
+        self.inner.claim_upload(upload, workspace, blob)
+    }
+    fn unfinished_upload(&self, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, Option<Unfinished>> {
+        self.inner.unfinished_upload(workspace, blob)
+    }
+    fn release_upload(&self, upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> Answer<'_, ()> {
+        self.inner.release_upload(upload, workspace, digest)
+    }
+    fn upload_chunk(&self, upload: UploadId, index: u32) -> Answer<'_, Option<Bytes>> {
+        self.inner.upload_chunk(upload, index)
     }
     fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()> {
         self.inner.put_chunk(upload, index, bytes)

@@ -274,8 +274,12 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 }
 
 pub(crate) fn part_start(workspace: &str, blob: v1::BlobRef) -> v1::UploadBlobRequest {
-    let start =
-        v1::UploadBlobStart { workspace_id: workspace.to_owned(), blob: Some(blob), lease_secret: Bytes::new() };
+    let start = v1::UploadBlobStart {
+        workspace_id: workspace.to_owned(),
+        blob: Some(blob),
+        lease_secret: Bytes::new(),
+        offset: 0,
+    };
     v1::UploadBlobRequest { part: Some(v1::upload_blob_request::Part::Start(start)) }
 }
 

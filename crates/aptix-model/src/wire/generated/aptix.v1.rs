@@ -2004,6 +2004,30 @@ pub struct UploadBlobStart {
     /// The secret of the lease under which an agent uploads. If it is set, it must be that of the workspace's newest lease.
     #[prost(bytes = "bytes", tag = "3")]
     pub lease_secret: ::prost::bytes::Bytes,
+    /// Where the chunks begin in the blob, in bytes from 0: at most what StatUpload answered.
+    #[prost(uint64, tag = "4")]
+    pub offset: u64,
+}
+/// Asks how much of a blob the server has.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StatUploadRequest {
+    /// The workspace.
+    #[prost(string, tag = "1")]
+    pub workspace_id: ::prost::alloc::string::String,
+    /// The blob's digest and size.
+    #[prost(message, optional, tag = "2")]
+    pub blob: ::core::option::Option<BlobRef>,
+}
+/// Answers how much of a blob the server has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StatUploadResponse {
+    /// How many bytes, from the blob's beginning; all of them if the blob is kept.
+    #[prost(uint64, tag = "1")]
+    pub received_bytes: u64,
+    /// Whether a call is uploading the blob at this moment. It may be one whose end the server has not noticed yet: ask again
+    /// before the upload is resumed, or upload from the start.
+    #[prost(bool, tag = "2")]
+    pub is_in_progress: bool,
 }
 /// Answers that the blob is kept.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2387,13 +2411,20 @@ pub mod file_service_client {
         /// blob is durable. Uploading a blob that is there already is a no-op. A blob that no batch and no file names is removed
         /// after a day or later, counted from when a call last said that it is there.
         ///
+        /// What came of a blob of more than 1 MiB before a call was cut off is kept for as long: StatUpload answers how much, and a
+        /// call whose start names that offset sends the rest alone. The digest is checked over all bytes.
+        ///
         /// Errors:
-        /// - INVALID_ARGUMENT (HASH_FAILED): the bytes do not have the announced digest or size; nothing is kept.
+        /// - INVALID_ARGUMENT (HASH_FAILED): the bytes do not have the announced digest, or are more than announced; nothing is kept. Or
+        ///   they are fewer; then the call can be gone on with.
         /// - INVALID_ARGUMENT (TOO_LARGE): the blob or a chunk is too large.
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.UPLOAD_OFFSET): the offset is larger than what the server has of the blob, which the message
+        ///   names; ask StatUpload.
         /// - FAILED_PRECONDITION (LEASE_LOST): lease_secret is set, and is not the secret of the newest lease.
         /// - DEADLINE_EXCEEDED: no message came for 30 seconds, or the upload took more than 5 minutes.
         /// - RESOURCE_EXHAUSTED: too many blobs are on their way; call again later.
-        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; upload again from the start.
+        /// - RESOURCE_EXHAUSTED: the offset is not 0, and another call uploads the blob; ask StatUpload later.
+        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; ask StatUpload later, and go on from there.
         pub async fn upload_blob(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::UploadBlobRequest>,
@@ -2417,6 +2448,34 @@ pub mod file_service_client {
             req.extensions_mut()
                 .insert(GrpcMethod::new("aptix.v1.FileService", "UploadBlob"));
             self.inner.client_streaming(req, path, codec).await
+        }
+        /// Describes how much of a blob the server has, for a caller whose upload was cut off.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id or a digest is not one.
+        pub async fn stat_upload(
+            &mut self,
+            request: impl tonic::IntoRequest<super::StatUploadRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StatUploadResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.FileService/StatUpload",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.FileService", "StatUpload"));
+            self.inner.unary(req, path, codec).await
         }
         /// Downloads one blob in chunks, in order.
         ///
@@ -2555,18 +2614,36 @@ pub mod file_service_server {
         /// blob is durable. Uploading a blob that is there already is a no-op. A blob that no batch and no file names is removed
         /// after a day or later, counted from when a call last said that it is there.
         ///
+        /// What came of a blob of more than 1 MiB before a call was cut off is kept for as long: StatUpload answers how much, and a
+        /// call whose start names that offset sends the rest alone. The digest is checked over all bytes.
+        ///
         /// Errors:
-        /// - INVALID_ARGUMENT (HASH_FAILED): the bytes do not have the announced digest or size; nothing is kept.
+        /// - INVALID_ARGUMENT (HASH_FAILED): the bytes do not have the announced digest, or are more than announced; nothing is kept. Or
+        ///   they are fewer; then the call can be gone on with.
         /// - INVALID_ARGUMENT (TOO_LARGE): the blob or a chunk is too large.
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.UPLOAD_OFFSET): the offset is larger than what the server has of the blob, which the message
+        ///   names; ask StatUpload.
         /// - FAILED_PRECONDITION (LEASE_LOST): lease_secret is set, and is not the secret of the newest lease.
         /// - DEADLINE_EXCEEDED: no message came for 30 seconds, or the upload took more than 5 minutes.
         /// - RESOURCE_EXHAUSTED: too many blobs are on their way; call again later.
-        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; upload again from the start.
+        /// - RESOURCE_EXHAUSTED: the offset is not 0, and another call uploads the blob; ask StatUpload later.
+        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; ask StatUpload later, and go on from there.
         async fn upload_blob(
             &self,
             request: tonic::Request<tonic::Streaming<super::UploadBlobRequest>>,
         ) -> std::result::Result<
             tonic::Response<super::UploadBlobResponse>,
+            tonic::Status,
+        >;
+        /// Describes how much of a blob the server has, for a caller whose upload was cut off.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id or a digest is not one.
+        async fn stat_upload(
+            &self,
+            request: tonic::Request<super::StatUploadRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::StatUploadResponse>,
             tonic::Status,
         >;
         /// Server streaming response type for the DownloadBlob method.
@@ -2985,6 +3062,51 @@ pub mod file_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.client_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.FileService/StatUpload" => {
+                    #[allow(non_camel_case_types)]
+                    struct StatUploadSvc<T: FileService>(pub Arc<T>);
+                    impl<
+                        T: FileService,
+                    > tonic::server::UnaryService<super::StatUploadRequest>
+                    for StatUploadSvc<T> {
+                        type Response = super::StatUploadResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::StatUploadRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as FileService>::stat_upload(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = StatUploadSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -301,8 +301,7 @@ impl Instant<'_> {
         index: u32,
     ) -> Result<Option<Bytes>, StoreError> {
         let Some(marker) = self.marker(workspace, digest)? else { return Ok(None) };
-        let chunk = self.snapshot.get(&self.tables.chunks, keys::chunk(marker.upload, index));
-        Ok(chunk.map_err(failed("read a chunk"))?.map(|chunk| Bytes::copy_from_slice(&chunk)))
+        self.upload_chunk(marker.upload, index)
     }
 }
 

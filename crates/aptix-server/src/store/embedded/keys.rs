@@ -146,6 +146,14 @@ pub(super) fn blob(workspace: &WorkspaceId, digest: &Sha256Digest) -> Key {
     of_workspace(b'm', workspace, &[digest.as_bytes()])
 }
 
+/// The upload of a blob that can be resumed.
+pub(super) fn unfinished(workspace: &WorkspaceId, digest: &Sha256Digest) -> Key {
+    of_workspace(b'i', workspace, &[digest.as_bytes()])
+}
+
+/// Where the uploads begin that can be resumed.
+pub(super) const UNFINISHED: &[u8] = b"i";
+
 /// An upload that is not a blob yet.
 pub(super) fn upload(upload: UploadId) -> Key {
     [UPLOADS, upload.0.as_bytes().as_slice()].concat()

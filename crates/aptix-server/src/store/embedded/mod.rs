@@ -18,6 +18,7 @@ mod record;
 mod rounds;
 mod scan;
 mod tables;
+mod unfinished;
 mod unnamed;
 pub mod verify;
 mod writes;
@@ -32,7 +33,6 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, HistoryId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
-use fjall::Slice;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
@@ -49,7 +49,7 @@ use self::unnamed::{Attention, unname};
 use self::writes::{append, append_local, counters, transition};
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended, LocalBatch,
-    Store, StoreError, Transition, Transitioned, UploadId, WorkspaceCounts,
+    Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
 };
 use crate::cpu_pool::Turnkeeper;
 use crate::mint;
@@ -268,14 +268,35 @@ impl Store for EmbeddedStore {
         self.read(move |now| now.blob_chunk(&workspace, &digest, index))
     }
 
-    fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()> {
-        self.write(Flush::WithNext, move |_| {
-            let mut puts = vec![Put::Chunk(keys::chunk(upload, index), Slice::from(&*bytes))];
-            if index == 0 {
-                puts.push(Put::Record(keys::upload(upload), record::encode_id(upload.0)));
-            }
-            Ok(((), puts))
+    fn claim_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
+        let former = self.write(Flush::WithNext, move |view| unfinished::claim(view, upload, &workspace, blob));
+        Box::pin(async move {
+            former.await?.into_iter().for_each(|former| self.discard_upload(former));
+            Ok(())
         })
+    }
+
+    fn unfinished_upload(&self, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, Option<Unfinished>> {
+        self.read(move |now| now.unfinished(&workspace, blob))
+    }
+
+    fn release_upload(&self, upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> Answer<'_, ()> {
+        let released = self.write(Flush::WithNext, move |view| {
+            Ok(((), unfinished::release(view, upload, &keys::unfinished(&workspace, &digest))?))
+        });
+        Box::pin(async move {
+            released.await?;
+            self.discard_upload(upload);
+            Ok(())
+        })
+    }
+
+    fn upload_chunk(&self, upload: UploadId, index: u32) -> Answer<'_, Option<Bytes>> {
+        self.read(move |now| now.upload_chunk(upload, index))
+    }
+
+    fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()> {
+        self.write(Flush::WithNext, move |view| Ok(((), unfinished::put(view, upload, index, &bytes)?)))
     }
 
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
@@ -286,14 +307,14 @@ impl Store for EmbeddedStore {
             if view.get(&key)?.is_some() {
                 return Ok((Kept::Former, Vec::new()));
             }
-            // A store that was opened again meanwhile has dropped what it had of the upload.
-            if blob.size_bytes > 0 && view.get(&keys::upload(upload))?.is_none() {
-                let cause = "its first bytes are gone, upload it again".to_owned();
-                return Err(StoreError::Failed { action: "keep an upload", cause });
+            if blob.size_bytes > 0 {
+                unfinished::check(view, upload)?;
             }
             attention.came(&(workspace.clone(), blob.sha256));
             let marker = record::encode_marker(Marker { upload, size_bytes: blob.size_bytes });
-            Ok((Kept::This, vec![Put::Record(key, marker), Put::RemoveRecord(keys::upload(upload))]))
+            let mut puts = vec![Put::Record(key, marker), Put::RemoveRecord(keys::upload(upload))];
+            puts.extend(unfinished::release(view, upload, &keys::unfinished(&workspace, &blob.sha256))?);
+            Ok((Kept::This, puts))
         });
         Box::pin(async move {
             if marker.await? == Kept::Former {
@@ -314,8 +335,14 @@ impl Store for EmbeddedStore {
         let attention = Arc::clone(&self.attention);
         attention.begin(before);
         let unnamed = self.read(move |now| now.unnamed(before));
+        let old = self.read(move |now| now.unfinished_before(before));
         Box::pin(async move {
             let mut swept = 0;
+            for (key, upload) in old.await? {
+                self.write(Flush::Now, move |view| Ok(((), unfinished::release(view, upload, &key)?))).await?;
+                self.discard_upload(upload);
+                swept += 1;
+            }
             for blob in unnamed.await? {
                 let (attention, upload) = (Arc::clone(&attention), blob.1.upload);
                 if self.write(Flush::Now, move |view| unname(view, &attention, &blob, before)).await? {

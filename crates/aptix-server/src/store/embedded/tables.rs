@@ -1,6 +1,6 @@
 //! The tables on disk: opening them, and what is done to them before anything is served.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,14 +64,22 @@ impl Tables {
         Ok(Self { db, records, chunks, known: Arc::default() })
     }
 
-    /// Removes what unfinished uploads left, and answers the name of the store's history.
+    /// Removes what unfinished uploads left that cannot be resumed, and answers the name of the store's history.
     ///
     /// # Errors
     /// When the store cannot be written.
     pub(super) fn begin(&self) -> Result<HistoryId, StoreError> {
+        let mut resumable = HashSet::new();
+        for entry in self.records.prefix(keys::UNFINISHED) {
+            let value = entry.value().map_err(failed("list uploads"))?;
+            resumable.insert(record::decode_marker(&value)?.upload);
+        }
         for entry in self.records.prefix(keys::UPLOADS) {
             let value = entry.value().map_err(failed("list uploads"))?;
-            self.remove_upload(UploadId(record::decode_id(&value)?.0))?;
+            let upload = UploadId(record::decode_id(&value)?.0);
+            if !resumable.contains(&upload) {
+                self.remove_upload(upload)?;
+            }
         }
         self.history()
     }

@@ -104,7 +104,7 @@ fn named_by(batch: &BatchRecord) -> impl Iterator<Item = Sha256Digest> + '_ {
 }
 
 /// When an upload began.
-fn begun(upload: UploadId) -> UnixMillis {
+pub(super) fn begun(upload: UploadId) -> UnixMillis {
     UnixMillis(u64::try_from(upload.0.as_u128() >> 80).unwrap_or(u64::MAX))
 }
 

@@ -133,6 +133,7 @@ fn tables_entries(tables: &Tables, found: &mut Findings) {
             Some(b'l' | b'r' | b'u' | b'h') => record::decode_id(&value).map(drop).err(),
             Some(b'o' | b'p') => record::decode_texts(&value).map(drop).err(),
             Some(b'n') => record::decode_head(&value).map(drop).err(),
+            Some(b'i') => record::decode_marker(&value).map(drop).err(),
             Some(b'm') => match blob(tables, &key, &value) {
                 Ok(bytes) => {
                     found.blob_bytes += bytes;

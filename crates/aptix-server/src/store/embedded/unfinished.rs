@@ -1,0 +1,102 @@
+//! Uploads that are not blobs yet. One of each blob can be resumed: a record under the blob's digest names it, and it outlives the
+//! process. The others are dropped when the store is opened again.
+
+use aptix_model::batch::BlobRef;
+use aptix_model::id::WorkspaceId;
+use aptix_model::limits::CHUNK_BYTES;
+use aptix_model::record::UnixMillis;
+use fjall::{Readable, Slice};
+use tokio_util::bytes::Bytes;
+
+use super::committer::{Put, View};
+use super::instant::Instant;
+use super::keys::{self, Key};
+use super::record::{self, Marker};
+use super::tables::failed;
+use super::unnamed::begun;
+use crate::store::{StoreError, Unfinished, UploadId};
+
+/// Makes an upload the one of its blob that can be resumed; answers the one before.
+pub(super) fn claim(
+    view: &View<'_>,
+    upload: UploadId,
+    workspace: &WorkspaceId,
+    blob: BlobRef,
+) -> Result<(Option<UploadId>, Vec<Put>), StoreError> {
+    let key = keys::unfinished(workspace, &blob.sha256);
+    let former = view.get(&key)?.map(|record| record::decode_marker(&record)).transpose()?;
+    let marker = record::encode_marker(Marker { upload, size_bytes: blob.size_bytes });
+    let puts = vec![Put::Record(key, marker), Put::Record(keys::upload(upload), record::encode_id(upload.0))];
+    Ok((former.map(|former| former.upload).filter(|former| *former != upload), puts))
+}
+
+/// What ends that an upload can be resumed, if the record with this key names it.
+pub(super) fn release(view: &View<'_>, upload: UploadId, key: &Key) -> Result<Vec<Put>, StoreError> {
+    let found = view.get(key)?.map(|record| record::decode_marker(&record)).transpose()?;
+    let is_named = found.is_some_and(|found| found.upload == upload);
+    Ok(if is_named { vec![Put::RemoveRecord(key.clone())] } else { Vec::new() })
+}
+
+/// What keeps a chunk.
+pub(super) fn put(view: &View<'_>, upload: UploadId, index: u32, bytes: &Bytes) -> Result<Vec<Put>, StoreError> {
+    let mut puts = vec![Put::Chunk(keys::chunk(upload, index), Slice::from(&**bytes))];
+    if index == 0 {
+        puts.push(Put::Record(keys::upload(upload), record::encode_id(upload.0)));
+    } else {
+        check(view, upload)?;
+    }
+    Ok(puts)
+}
+
+/// Refuses an upload that was dropped meanwhile: by a sweep, or because the store was opened again.
+pub(super) fn check(view: &View<'_>, upload: UploadId) -> Result<(), StoreError> {
+    match view.get(&keys::upload(upload))? {
+        Some(_) => Ok(()),
+        None => {
+            let cause = "its first bytes are gone, upload it again".to_owned();
+            Err(StoreError::Failed { action: "keep an upload", cause })
+        }
+    }
+}
+
+impl Instant<'_> {
+    /// The upload of a blob that can be resumed.
+    pub(super) fn unfinished(&self, workspace: &WorkspaceId, blob: BlobRef) -> Result<Option<Unfinished>, StoreError> {
+        let Some(record) = self.get(&keys::unfinished(workspace, &blob.sha256))? else { return Ok(None) };
+        let Marker { upload, size_bytes } = record::decode_marker(&record)?;
+        if size_bytes != blob.size_bytes || self.get(&keys::upload(upload))?.is_none() {
+            return Ok(None);
+        }
+        let mut chunks: u32 = 0;
+        for entry in self.snapshot.prefix(&self.tables.chunks, upload.0.as_bytes()) {
+            let key = entry.key().map_err(failed("list chunks"))?;
+            if *key != *keys::chunk(upload, chunks) {
+                break;
+            }
+            chunks += 1;
+        }
+        // Every chunk but the last is whole.
+        let Some(last) = chunks.checked_sub(1) else { return Ok(Some(Unfinished { upload, bytes: 0 })) };
+        let rest = self.upload_chunk(upload, last)?.map_or(0, |chunk| chunk.len());
+        Ok(Some(Unfinished { upload, bytes: u64::from(last) * CHUNK_BYTES as u64 + rest as u64 }))
+    }
+
+    /// One chunk of an upload.
+    pub(super) fn upload_chunk(&self, upload: UploadId, index: u32) -> Result<Option<Bytes>, StoreError> {
+        let chunk = self.snapshot.get(&self.tables.chunks, keys::chunk(upload, index));
+        Ok(chunk.map_err(failed("read a chunk"))?.map(|chunk| Bytes::copy_from_slice(&chunk)))
+    }
+
+    /// The uploads that can be resumed and began before a time, with their keys.
+    pub(super) fn unfinished_before(&self, before: UnixMillis) -> Result<Vec<(Key, UploadId)>, StoreError> {
+        let mut found = Vec::new();
+        for entry in self.snapshot.prefix(&self.tables.records, keys::UNFINISHED) {
+            let (key, value) = entry.into_inner().map_err(failed("list uploads"))?;
+            let upload = record::decode_marker(&value)?.upload;
+            if begun(upload) < before {
+                found.push((key.to_vec(), upload));
+            }
+        }
+        Ok(found)
+    }
+}
