@@ -108,7 +108,7 @@ fn rows() -> Vec<Row> {
             ]
             .concat(),
             agent: [
-                refused("New.md: FILE_EXISTS", "New.md", "FILE_EXISTS", &one),
+                refused("project/new.md: FILE_EXISTS", "project/new.md", "FILE_EXISTS", &one),
                 vec![event("Tool.CreateFile.Executed", &exists), reported("FAILED")],
             ]
             .concat(),

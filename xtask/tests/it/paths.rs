@@ -101,7 +101,8 @@ fn check(roots: &[&str], prefix: &str) {
     );
     assert_eq!(undone["files"][0]["renamedTo"], json!(name("src/A.txt")), "{undone}");
     let listed = here(&["log"])["batches"][1]["files"][0].clone();
-    assert_eq!(listed, json!({"path": name("src/A.txt"), "status": "renamed", "renamedTo": name("src/B.txt")}));
+    let renamed = json!({"path": name("src/A.txt"), "docPath": "project/src/a.txt", "renamedTo": name("src/B.txt"), "status": "renamed"});
+    assert_eq!(listed, renamed);
 }
 
 #[test]
