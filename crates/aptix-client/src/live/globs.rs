@@ -35,6 +35,8 @@ impl Globs {
                 return Err(refused(Reason::TooLarge, message, field));
             }
             let mut builder = GitignoreBuilder::new(".");
+            // Otherwise it would match nothing, and the search would seem to have found nothing.
+            builder.allow_unclosed_class(false);
             let built = match builder.add_line(None, glob).and_then(|builder| builder.build()) {
                 Ok(built) if built.is_empty() => Err("it names nothing".to_owned()),
                 built => built.map_err(|error| error.to_string()),

@@ -88,6 +88,11 @@ fn glob(text: &str) -> Result<GlobMatcher, Failure> {
         let message = format!("the glob has {} bytes, at most {GLOB_BYTES} are searched with", text.len());
         return Err(Failure::new(Reason::TooLarge, message).field("glob").hint("write a shorter one"));
     }
+    if text.starts_with('!') {
+        let message = "the glob begins with \"!\", and one glob cannot take files out";
+        let hint = "name the files to search in; \\! means a name that begins with !";
+        return Err(Failure::new(Reason::InvalidRequest, message).field("glob").hint(hint));
+    }
     // As in a file of ignore rules: without a slash it matches names at any depth.
     let whole = match text.strip_prefix('/') {
         Some(rest) => Cow::Borrowed(rest),

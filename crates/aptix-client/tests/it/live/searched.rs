@@ -64,7 +64,7 @@ fn globs_select_files_as_in_ignore_files() {
     for path in ["a.rs", "a.ts", "src/b.rs", "src/gen/c.rs", "docs/d.md"] {
         scene.put(path, "x\n");
     }
-    let cases: [(&[&str], &[&str]); 7] = [
+    let cases: [(&[&str], &[&str]); 9] = [
         (&[], &["a.rs", "a.ts", "docs/d.md", "src/b.rs", "src/gen/c.rs"]),
         (&["*.rs"], &["a.rs", "src/b.rs", "src/gen/c.rs"]),
         (&["/*.rs", "*.md"], &["a.rs", "docs/d.md"]),
@@ -72,6 +72,8 @@ fn globs_select_files_as_in_ignore_files() {
         (&["*.rs", "!gen/"], &["a.rs", "src/b.rs"]),
         (&["!*.rs"], &["a.ts", "docs/d.md"]),
         (&["*.none"], &[]),
+        (&["[ab].rs"], &["a.rs", "src/b.rs"]),
+        (&["[!a].rs"], &["src/b.rs", "src/gen/c.rs"]),
     ];
     for (globs, expected) in cases {
         let globs: Vec<_> = globs.iter().map(|&glob| glob.to_owned()).collect();
@@ -95,6 +97,7 @@ fn a_search_that_cannot_be_made_is_refused_by_name() {
         (call("(a{1000}){1000}"), "MATCH_BUDGET_EXCEEDED"),
         (call("a[ab]{9000}c"), "MATCH_BUDGET_EXCEEDED"),
         (glob("[b-a]", 1), "INVALID_REQUEST"),
+        (glob("[a", 1), "INVALID_REQUEST"),
         (glob("", 1), "INVALID_REQUEST"),
         (glob("# none", 1), "INVALID_REQUEST"),
         (glob("*", 101), "TOO_LARGE"),
