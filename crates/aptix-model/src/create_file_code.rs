@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::reason::Reason;
 
-/// The code of every failure that has no other.
+/// The code of a defect of the program. Nothing that a caller did has it.
 pub const UNHANDLED: &str = "UnhandledException";
 
 /// Every code.
@@ -18,20 +18,19 @@ pub fn of(failure: &Failure) -> &'static str {
         Reason::InvalidPath | Reason::AmbiguousPath | Reason::PolicyDenied => "InvalidPath",
         Reason::InvalidRequest if failure.field.as_deref() == Some("path") => "InvalidPath",
         Reason::DirectoryCreateFailed => "DirectoryCreateFailed",
-        Reason::WriteFailed
-        | Reason::ReadFailed
-        | Reason::FileChanged
-        | Reason::UnsavedBuffer
-        | Reason::WorkspaceBusy
-        | Reason::NeedsOperator
-        | Reason::ResourceExhausted
-        | Reason::ApprovalRequired
-        | Reason::Rejected
-        | Reason::NotText
-        | Reason::SuspectContent => "WriteFailed",
         Reason::TooLarge => "TooLarge",
-        Reason::HashFailed => "HashFailed",
-        _ => UNHANDLED,
+        Reason::HashFailed | Reason::BlobMissing => "HashFailed",
+        Reason::Internal => UNHANDLED,
+        _ => "WriteFailed",
+    }
+}
+
+/// The finer word beside the code: the reason, where arguments that are none are called so.
+#[must_use]
+pub const fn detail(failure: &Failure) -> &'static str {
+    match failure.reason {
+        Reason::InvalidRequest => "INVALID_ARGUMENTS",
+        reason => reason.code(),
     }
 }
 
@@ -55,6 +54,7 @@ mod tests {
         for reason in Reason::ALL {
             let found = of(&Failure::new(reason, "x"));
             assert!(ALL.contains(&found), "{reason}: {found}");
+            assert_eq!(found == UNHANDLED, reason == Reason::Internal, "{reason}: nothing that a caller did");
         }
         for (reason, expected) in [
             (Reason::FileExists, "FileExists"),
@@ -66,9 +66,16 @@ mod tests {
             (Reason::UnsavedBuffer, "WriteFailed"),
             (Reason::TooLarge, "TooLarge"),
             (Reason::HashFailed, "HashFailed"),
+            (Reason::InvalidRequest, "WriteFailed"),
+            (Reason::ApprovalRequired, "WriteFailed"),
+            (Reason::DeadlineExceeded, "WriteFailed"),
             (Reason::Internal, "UnhandledException"),
         ] {
             assert_eq!(of(&Failure::new(reason, "x")), expected);
         }
+        assert_eq!(detail(&Failure::new(Reason::InvalidRequest, "x")), "INVALID_ARGUMENTS");
+        assert_eq!(detail(&Failure::new(Reason::ApprovalRequired, "x")), "APPROVAL_REQUIRED");
+        let path = Failure::new(Reason::InvalidRequest, "x").field("path");
+        assert_eq!((of(&path), detail(&path)), ("InvalidPath", "INVALID_ARGUMENTS"));
     }
 }

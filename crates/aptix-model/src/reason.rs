@@ -104,7 +104,7 @@ catalogue! {
         Compacted = "COMPACTED",
         /// A cursor or page token is of a history that the server does not have: its store was replaced or restored.
         HistoryChanged = "HISTORY_CHANGED",
-        /// Uploaded bytes do not have the digest or size they were announced with.
+        /// Uploaded bytes do not have the digest or size they were announced with, or a file is not as it was written.
         HashFailed = "HASH_FAILED",
         /// A referenced blob has not been uploaded.
         BlobMissing = "BLOB_MISSING",

@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use super::home_dirs::HomeDirs;
 use super::logging::{LogArgs, Logs};
-use super::{agent, apply, batches, cancel, convert, log, mcp, read, show, submit, tools, undo};
+use super::{agent, apply, batches, cancel, convert, log, mcp, prompt, read, show, submit, tools, undo};
 use crate::workspace::roots::root::RootSpec;
 
 /// Applies edits that language models write to the files of a workspace: exactly, or not at all.
@@ -44,6 +44,8 @@ pub(super) enum Command {
     Read(read::Args),
     /// List the tools that models may call
     Tools(tools::Args),
+    /// Print the guide for whoever writes edits, for a system prompt
+    Prompt(prompt::Args),
     /// Serve the tools over the Model Context Protocol on stdin and stdout
     Mcp(mcp::Args),
     /// Write a completion script for a shell to stdout
@@ -71,6 +73,7 @@ impl Command {
             | Self::Cancel(_)
             | Self::Read(_)
             | Self::Tools(_)
+            | Self::Prompt(_)
             | Self::Completions { .. } => None,
         }
     }

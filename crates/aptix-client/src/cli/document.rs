@@ -19,15 +19,15 @@ pub(super) struct DocumentArgs {
     file: Option<PathBuf>,
 }
 
-/// A dialect, or none: then it is detected.
+/// A dialect, or none for `auto`.
 #[derive(Clone, Copy, Debug)]
-struct DialectChoice(Option<Dialect>);
+pub(super) struct DialectChoice(pub(super) Option<Dialect>);
 
 fn dialect_help() -> String {
     format!("How the document is written: auto, {}", Dialect::ALL.map(Dialect::name).join(", "))
 }
 
-fn dialect(text: &str) -> Result<DialectChoice, UnknownDialect> {
+pub(super) fn dialect(text: &str) -> Result<DialectChoice, UnknownDialect> {
     if text == "auto" { Ok(DialectChoice(None)) } else { text.parse().map(|dialect| DialectChoice(Some(dialect))) }
 }
 

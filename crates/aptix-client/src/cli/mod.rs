@@ -15,6 +15,7 @@ mod mcp;
 mod origin;
 mod output;
 mod progress;
+mod prompt;
 mod read;
 mod server;
 mod serving;
@@ -118,6 +119,7 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         Command::Cancel(args) => server::run(form, cancel::run(args)).await,
         Command::Read(args) => server::run(form, read::run(args)).await,
         Command::Tools(args) => Ok(tools::run(&args)),
+        Command::Prompt(args) => Ok(prompt::run(&args)),
         Command::Mcp(args) => mcp::run(args, &homes, format!("mcp-{}", mint())).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -155,7 +155,7 @@ fn a_created_file_is_answered_as_the_contract_says() {
     let done = |path: &str, text: &str, created: bool| {
         json!({
             "success": true, "path": path, "sizeBytes": text.len(), "hash": sha256(text),
-            "created": created, "overwritten": !created, "errorCode": null,
+            "created": created, "overwritten": !created, "errorCode": null, "detail": null,
         })
     };
     let answer = client.done(tool, &json!({ "path": ".\\src\\a.txt", "content": "\u{feff}x\r\ny" }));
@@ -204,13 +204,14 @@ fn a_file_that_is_not_created_is_answered_with_a_code() {
         ("file/below", json!("y"), "InvalidPath", "INVALID_PATH (NOT_DIRECTORY)"),
         (".vscode/tasks.json", json!("{}"), "WriteFailed", "APPROVAL_REQUIRED (SENSITIVE)"),
         ("large", json!(large), "TooLarge", "TOO_LARGE (FILE)"),
-        ("none", Value::Null, "UnhandledException", "INVALID_REQUEST (MISSING)"),
+        ("none", Value::Null, "WriteFailed", "INVALID_REQUEST (MISSING)"),
     ] {
         let answer = client.call(tool, &json!({ "path": path, "content": content }));
         assert!(answer.is_error, "{path}");
         let refused = json!({
             "success": false, "path": if content.is_null() { String::new() } else { path.replace('\\', "/") }, "sizeBytes": 0, "hash": "",
             "created": false, "overwritten": false, "errorCode": expected,
+            "detail": words.split(' ').next().unwrap().replace("INVALID_REQUEST", "INVALID_ARGUMENTS"),
         });
         let (found, message) = created(&answer);
         assert_eq!(found, refused, "{message}");
@@ -220,7 +221,10 @@ fn a_file_that_is_not_created_is_answered_with_a_code() {
     let files = tree::read(&client.ws()).into_keys().collect::<Vec<_>>();
     assert_eq!(files, ["file", "src", "src/a.txt"], "nothing is left of what was refused");
     let answer = client.call(tool, &json!({ "path": "x", "path2": "y" }));
-    assert_eq!(answer.structured["errorCode"], "UnhandledException");
+    assert_eq!(
+        (&answer.structured["errorCode"], &answer.structured["detail"]),
+        (&"WriteFailed".into(), &"INVALID_ARGUMENTS".into())
+    );
     client.end();
 }
 

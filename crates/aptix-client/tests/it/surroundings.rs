@@ -193,7 +193,7 @@ fn a_staged_file_that_another_process_writes_is_not_published() {
     });
     let (workspace, _) = faults::open_on(place.path(), FaultyDisk::watched(Fault::None, watcher)).unwrap();
     let refusal = faults::commit(&workspace, &faults::batch(2, 1), Receipt::None).unwrap_err();
-    assert_eq!(refusal.failures[0].reason, Reason::FileChanged, "{}", refusal.failures[0]);
+    assert_eq!(refusal.failures[0].reason, Reason::HashFailed, "{}", refusal.failures[0]);
     tree::assert_same(&tree::read(&ws), &before, "tampered with");
     crate::scenarios::assert_no_debris(place.path(), "tampered with");
 }

@@ -44,6 +44,8 @@ pub struct Created {
     overwritten: bool,
     #[schemars(extend("enum" = error_codes()))]
     error_code: Option<&'static str>,
+    /// The reason of the catalogue, INVALID_ARGUMENTS for arguments that are none; null on success
+    detail: Option<&'static str>,
 }
 
 impl Created {
@@ -64,6 +66,7 @@ impl Created {
             created,
             overwritten: !created,
             error_code: None,
+            detail: None,
         }
     }
 
@@ -83,6 +86,7 @@ impl Created {
             created: false,
             overwritten: false,
             error_code: Some(failures.first().map_or(create_file_code::UNHANDLED, create_file_code::of)),
+            detail: failures.first().map(create_file_code::detail),
         }
     }
 }

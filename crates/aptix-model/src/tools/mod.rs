@@ -12,6 +12,7 @@ pub mod catalogue;
 pub mod create_file;
 mod edit;
 mod editor;
+pub mod guide;
 mod insert;
 pub mod list_directory;
 pub mod look;

@@ -1,5 +1,6 @@
 //! The catalogue of tools: what models read of it, and that its schemas are those of the parsers.
 
+mod guide;
 mod schemas;
 mod shapes;
 

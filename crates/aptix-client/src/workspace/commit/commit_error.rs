@@ -129,7 +129,9 @@ impl FileFault {
         let changed = Failure::new(Reason::FileChanged, self.to_string()).hint(again);
         match self {
             Self::Changed { current } => Failure { current_sha256: *current, ..changed },
-            Self::Attributes | Self::Tampered => changed,
+            Self::Attributes => changed,
+            Self::Tampered => Failure::new(Reason::HashFailed, self.to_string())
+                .hint("nothing of the batch is in place; send it again"),
             Self::Removed => changed.hint("bring the file back, or leave it out of the batch"),
             Self::Exists => Failure::new(Reason::FileExists, self.to_string())
                 .hint("read the file, then send the batch again with overwrite, or with another path"),

@@ -28,6 +28,18 @@ fn a_client_is_served_the_tools_that_were_chosen() {
     client.end();
 }
 
+/// The guide for authors, all of it and for one dialect.
+#[test]
+fn the_guide_is_printed_for_a_system_prompt() {
+    let place = tempfile::tempdir().unwrap();
+    let guide = |options: &[&str]| text(&aptix(place.path(), &[&["prompt"], options].concat(), "").stdout);
+    let whole = guide(&[]);
+    assert!(whole.starts_with("# How to write edits\n") && whole == guide(&["--dialect", "auto"]), "{whole}");
+    let one = guide(&["--dialect", "git-patch"]);
+    assert!(one.contains("+++ b/src/main.rs") && !one.contains("originalSha256"), "{one}");
+    assert_eq!(aptix(place.path(), &["prompt", "--dialect", "cobol"], "").status.code(), Some(2));
+}
+
 #[test]
 fn the_catalogue_is_printed_in_the_shape_of_a_provider() {
     let place = tempfile::tempdir().unwrap();
