@@ -1,10 +1,12 @@
 //! Keeps a batch that was refused on this machine, so that `show` and `log` know of it: its author's words, what it asked for, and
 //! why nothing changed. Nothing is kept of the content of files that hold secrets.
 
+use aptix_engine::target::ValidTarget;
 use aptix_model::batch::{Batch, FileEdit, FilePatch, Target};
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
-use aptix_model::protection::is_private_key;
+use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::protection::{KEY_HEAD_BYTES, is_private_key};
 use aptix_model::reason::Reason;
 
 use super::description::parts;
@@ -16,6 +18,9 @@ use crate::policy::egress::{Sight, secret};
 use crate::policy::paths::Named;
 use crate::workspace::keep::refused;
 use crate::workspace::keep::refused::batch::{ChangeWords, RefusedBatch, RefusedFile};
+use crate::workspace::read::listing::Listings;
+use crate::workspace::read::open_file::OpenFile;
+use crate::workspace::read::resolve::resolve;
 use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -45,10 +50,12 @@ fn kept(workspace: &Workspace, policy: &Policy, id: BatchId, batch: &Batch, fail
     let root = workspace.roots().first().filter(|_| workspace.roots().len() == 1).map(|root| root.name());
     let paths = PathStyle::among(workspace.roots().len());
     let view = BatchView { paths, root, ..BatchView::new(batch, Ok(None)) };
+    let mut listings = Listings::default();
     let files = batch.files.iter().enumerate().map(|(at, patch)| {
         let of_file = failures.iter().filter(|failure| failure.file_index == Some(at));
         let parts: Vec<_> = parts(patch).iter().map(|part| String::from_utf8_lossy(part).into_owned()).collect();
-        let is_closed = is_closed(policy, patch, &parts, of_file);
+        let is_closed =
+            is_closed(policy, patch, &parts, of_file) || leads_to_secrets(workspace, &mut listings, policy, patch);
         let (path, doc_path) = named(&view, &patch.target);
         let file = RefusedFile {
             path: path.to_owned(),
@@ -112,6 +119,25 @@ fn is_closed<'f>(
     let excerpts = failures.flat_map(|failure| failure.nearest.iter().map(|near| &near.text).chain([&failure.message]));
     names.any(|path| secret(policy, Sight::of(Named { root: 0, path, real: path })).is_some())
         || parts.iter().chain(excerpts).any(|text| holds_key(patch.target.as_str(), text))
+}
+
+/// Whether a name leads to a file of secrets over a link, or to one that begins as a private key does.
+fn leads_to_secrets(workspace: &Workspace, listings: &mut Listings, policy: &Policy, patch: &FilePatch) -> bool {
+    let path = |path: &str| WorkspacePath::new(path).ok().map(ValidTarget::Path);
+    let named: Vec<_> = match &patch.target {
+        Target::DocPath(key) => vec![DocPath::new(key).ok().map(ValidTarget::DocPath)],
+        Target::Path(name) => vec![path(name)],
+        Target::Readings(readings) => readings.all().map(path).collect(),
+    };
+    let others = [patch.edit.moved_to(), patch.edit.copied_from()].into_iter().flatten().map(path);
+    named.into_iter().chain(others).flatten().any(|target| {
+        // Nothing was read, and nothing is quoted, of what cannot be found or opened.
+        let Ok(place) = resolve(workspace, listings, &target) else { return false };
+        let opened = OpenFile::at(workspace, listings, &place).ok().flatten();
+        let head = opened.and_then(|file| file.head(KEY_HEAD_BYTES).ok()).unwrap_or_default();
+        let real = place.real();
+        secret(policy, Sight { links: &place.links, head: &head, ..Sight::of(Named::of(&place, &real)) }).is_some()
+    })
 }
 
 /// Whether a text has a line that begins a private key, after the sign of a diff or not.

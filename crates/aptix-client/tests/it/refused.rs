@@ -108,6 +108,28 @@ fn nothing_is_kept_of_what_holds_secrets() {
     }
 }
 
+#[test]
+fn nothing_is_kept_of_a_secret_under_another_name() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let ws = place.join("ws");
+    std::fs::create_dir_all(ws.join("deploy")).unwrap();
+    std::fs::write(ws.join(".env"), "TOKEN=s3cr3t\n").unwrap();
+    std::os::unix::fs::symlink("../.env", ws.join("deploy/settings")).unwrap();
+    let key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nAAAA\nBBBB\ns3cr3t0123456789\nCCCC\nDDDD\n";
+    std::fs::write(ws.join("identity"), key).unwrap();
+    for (path, old) in [("deploy/settings", "TOKEN=s3cr3r"), ("identity", "s3cr3t0123456788")] {
+        let id = ask(place, &["apply", "--json", "--yes"], &replace(path, old, "new"), 1);
+        assert!(id["errors"][0].to_string().contains("s3cr3t"), "the person at the shell sees it: {id}");
+        let shown = text(&aptix(place, &["show", id["batchId"].as_str().unwrap()], "").stdout);
+        assert!(shown.contains("FAILED") && shown.contains("is not kept"), "{shown}");
+    }
+    for file in kept(place) {
+        let kept = text(&std::fs::read(&file).unwrap());
+        assert!(!kept.contains("s3cr3"), "{kept}");
+    }
+}
+
 /// Puts a copy of what is kept beside it, as that of a later batch with another id.
 fn copy(of: &Path, number: u32) {
     let file = text(&std::fs::read(of).unwrap());
