@@ -1,11 +1,14 @@
 //! Prepared batches over a real server and a real agent: planned, kept over restarts of both, applied as planned or moved.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::prepare_batch_request::Content;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::processes::{Machine, Server, eventually, wait_until_served};
+use crate::processes::{Machine, Server, eventually, served, wait_until_served, write};
 
 /// Calls the server of a test.
 struct Caller {
@@ -108,4 +111,62 @@ fn plans_survive_restarts_and_move_with_their_places() {
         v1::BatchState::Applied,
         "a repeat plans nothing"
     );
+}
+
+/// The command line prepares a batch, shows its plan, and lets its owner have it applied, once.
+#[test]
+fn a_document_is_prepared_and_applied_by_its_owner() {
+    let (machine, server, _agent) = served("auto");
+    wait_until_served(&server);
+    machine.put("a.txt", "one\ntwo\n");
+    write(&machine.path("edit.json"), &replace("two", "2"));
+    let (planned, code) = machine.ask(&server, "submit", &["--prepare", "--owner", "ann", "edit.json"]);
+    assert_eq!((code, &planned["state"]), (Some(0), &"PREPARED".into()), "{planned}");
+    assert!(planned["diff"].as_str().unwrap().contains("-two\n+2\n"), "{planned}");
+    let id = planned["batchId"].as_str().unwrap();
+    assert_eq!(machine.ask(&server, "show", &[id]).0["diff"], planned["diff"]);
+    assert_eq!(machine.files()[0].1, "one\ntwo\n", "nothing is written yet");
+    let apply = |owner: &str| machine.call(&server, "apply-prepared", &["--owner", owner, id]);
+    let refused = apply("bob");
+    assert_eq!((refused.status.code(), has(&refused.stderr, "WRONG_OWNER")), (Some(1), true), "{refused:?}");
+    let done = apply("ann");
+    assert_eq!((done.status.code(), has(&done.stdout, "QUEUED")), (Some(0), true), "{done:?}");
+    eventually("the batch is applied", || machine.files()[0].1 == "one\n2\n");
+    assert_eq!(apply("ann").status.code(), Some(1));
+
+    let (rejected, _) = machine.ask(&server, "submit", &["--prepare", "--owner", "ann", "edit.json"]);
+    assert_eq!((&rejected["state"], &rejected["success"]), (&"FAILED".into(), &false.into()), "{rejected}");
+    write(&machine.path("edit.json"), &replace("one", "1"));
+    let (planned, _) = machine.ask(&server, "submit", &["--prepare", "edit.json"]);
+    let id = planned["batchId"].as_str().unwrap();
+    let rejected = machine.call(&server, "reject", &["--reason", "not now", "--reviewer", "Rita", id]);
+    assert!(rejected.status.success() && has(&rejected.stdout, "REJECTED"), "{rejected:?}");
+    let (shown, _) = machine.ask(&server, "show", &[id]);
+    assert_eq!(shown["errors"][0]["message"], "Rita rejected the batch: not now");
+}
+
+/// While nobody serves the workspace, a submit that waits says so, and that the batch is queued: nobody has approved it.
+#[test]
+fn a_submit_that_waits_says_that_nobody_serves() {
+    let machine = Machine::new();
+    let server = machine.server();
+    write(&machine.path("edit.json"), "{\"path\":\"a.txt\",\"content\":\"x\\n\"}");
+    let queued = machine.call(&server, "submit", &["edit.json"]);
+    assert!(has(&queued.stdout, "QUEUED") && !has(&queued.stdout, "APPROVED"), "{queued:?}");
+    let url = server.url();
+    write(&machine.path("edit.json"), "{\"path\":\"b.txt\",\"content\":\"x\\n\"}");
+    let mut command = machine.aptix(&["submit", "--server", &url, "--workspace", "demo", "--wait", "edit.json"]);
+    let mut waiting = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let mut stderr = BufReader::new(waiting.stderr.take().unwrap());
+    while !said.contains("nobody serves the workspace demo") {
+        assert!(stderr.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    let _agent = machine.agent(&server);
+    let done = waiting.wait_with_output().unwrap();
+    assert!(done.status.success() && has(&done.stdout, "b.txt"), "{done:?}");
+}
+
+fn has(output: &[u8], part: &str) -> bool {
+    String::from_utf8_lossy(output).contains(part)
 }

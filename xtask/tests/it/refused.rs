@@ -85,7 +85,7 @@ fn wrong_usage_and_a_lost_server_have_different_exit_codes() {
         &["submit", "--server", "http://", "--workspace", "demo", "a.json"],
         &["submit", "--server", unreachable, "--workspace", "a b", "a.json"],
         &["submit", "--server", unreachable, "a.json"],
-        &["submit", "--server", unreachable, "--workspace", "demo", "--prepare", "a.json"],
+        &["submit", "--server", unreachable, "--workspace", "demo", "--perhaps", "a.json"],
         &["submit", "--server", unreachable, "--workspace", "demo", "--dialect", "runes", "a.json"],
         &["show", "--server", unreachable, "--workspace", "demo", "not-an-id"],
         &["cancel", "--server", unreachable, "--workspace", "demo", ""],

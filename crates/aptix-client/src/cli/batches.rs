@@ -12,6 +12,7 @@ use super::exit::Exit;
 use super::output::{self, Form};
 use super::server::ServerArgs;
 use crate::present::untrusted::Quoted;
+use crate::present::view::state_for_people;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
@@ -31,6 +32,9 @@ struct Answer {
 struct Row {
     batch_id: String,
     state: &'static str,
+    /// The state as people read it.
+    #[serde(skip)]
+    shown: &'static str,
     revision: u64,
     batch_key: Option<String>,
     label: Option<String>,
@@ -43,6 +47,7 @@ impl From<BatchOutline> for Row {
         Self {
             batch_id: batch.id.to_string(),
             state: batch.state.word(),
+            shown: state_for_people(batch.state),
             revision: batch.revision.0,
             batch_key: batch.key,
             label: batch.label,
@@ -73,7 +78,7 @@ pub(super) async fn run(args: Args) -> Result<Exit, CallError> {
 }
 
 fn line(row: &Row) -> String {
-    let mut line = format!("{}  {:<16}", row.batch_id, row.state);
+    let mut line = format!("{}  {:<16}", row.batch_id, row.shown);
     let _ = write!(line, "  {}", Visible(row.files.first().map_or("", String::as_str)));
     if row.files.len() > 1 {
         let _ = write!(line, " and {} more", row.files.len() - 1);

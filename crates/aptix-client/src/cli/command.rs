@@ -5,7 +5,9 @@ use clap_complete::Shell;
 
 use super::home_dirs::HomeDirs;
 use super::logging::{LogArgs, Logs};
-use super::{agent, apply, batches, cancel, convert, log, mcp, prompt, read, show, submit, tools, undo};
+use super::{
+    agent, apply, apply_prepared, batches, cancel, convert, log, mcp, prompt, read, reject, show, submit, tools, undo,
+};
 use crate::workspace::roots::root::RootSpec;
 
 /// Applies edits that language models write to the files of a workspace: exactly, or not at all.
@@ -38,6 +40,10 @@ pub(super) enum Command {
     Show(show::Args),
     /// List a workspace's batches, newest first
     Batches(batches::Args),
+    /// Let a prepared batch be applied
+    ApplyPrepared(apply_prepared::Args),
+    /// Refuse a batch that has not ended, and say why
+    Reject(reject::Args),
     /// Withdraw a batch that has not ended
     Cancel(cancel::Args),
     /// Print a file's authoritative text
@@ -70,6 +76,8 @@ impl Command {
             Self::Submit(_)
             | Self::Show(_)
             | Self::Batches(_)
+            | Self::ApplyPrepared(_)
+            | Self::Reject(_)
             | Self::Cancel(_)
             | Self::Read(_)
             | Self::Tools(_)

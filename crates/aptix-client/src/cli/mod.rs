@@ -2,6 +2,7 @@
 
 mod agent;
 mod apply;
+mod apply_prepared;
 mod batches;
 mod cancel;
 mod command;
@@ -17,6 +18,7 @@ mod output;
 mod progress;
 mod prompt;
 mod read;
+mod reject;
 mod server;
 mod serving;
 mod show;
@@ -116,6 +118,8 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
             None => interruptible(form, move || show::run_here(&args, &homes)).await,
         },
         Command::Batches(args) => server::run(form, batches::run(args)).await,
+        Command::ApplyPrepared(args) => apply_prepared::run(args, form, mint().to_string().parse()).await,
+        Command::Reject(args) => server::run(form, reject::run(args)).await,
         Command::Cancel(args) => server::run(form, cancel::run(args)).await,
         Command::Read(args) => server::run(form, read::run(args)).await,
         Command::Tools(args) => Ok(tools::run(&args)),

@@ -83,12 +83,18 @@ pub(super) fn show_refused(form: Form, batch: &Batch, error: CallError) -> Exit 
 
 /// Prints a stored batch and what became of it, with the warnings about the document it was sent as.
 pub(super) fn show_ended(form: Form, record: &BatchRecord, warnings: &[Warning]) -> Exit {
-    match &record.report {
+    match report_of(record) {
         Some(report) if report.outcome != Outcome::Applied => {
             show_record(form, record, Err(&report.failures.clone().into()), warnings)
         }
-        report => show_record(form, record, Ok(report.as_ref()), warnings),
+        report => show_record(form, record, Ok(report), warnings),
     }
+}
+
+/// What became of a stored batch or, of one that is prepared, what would.
+pub(super) fn report_of(record: &BatchRecord) -> Option<&Report> {
+    let planned = || record.preparation().filter(|_| record.state.is_open())?.plan.as_ref().map(|plan| &plan.report);
+    record.report.as_ref().or_else(planned)
 }
 
 /// Prints a stored batch and an outcome, such as why nothing more is known about it.
@@ -124,6 +130,14 @@ fn paths_of(record: &BatchRecord) -> PathStyle {
 /// # Errors
 /// When the batch is gone, or the server was not heard of for a minute.
 pub(super) async fn wait_for_end(server: &ServerArgs, batch: BatchId) -> Result<BatchRecord, CallError> {
+    if let Ok(connection) = server.connect().await
+        && let Ok(false) = connection.is_served().await
+    {
+        let workspace = &server.workspace;
+        output::say(&format!(
+            "nobody serves the workspace {workspace} now: the batch waits until `aptix agent --workspace {workspace}` does"
+        ));
+    }
     progress::begin(Doing::Waiting);
     let mut waiting = Waiting::new();
     loop {

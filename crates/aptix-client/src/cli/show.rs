@@ -228,7 +228,7 @@ fn show_record(form: Form, record: &BatchRecord) -> Exit {
     let refusal = Refusal::from(record.report.as_ref().map_or_else(Vec::new, |report| report.failures.clone()));
     let outcome = match &record.report {
         Some(report) if report.outcome != Outcome::Applied => Err(&refusal),
-        report => Ok(report.as_ref()),
+        _ => Ok(server::report_of(record)),
     };
     output::show(form, &BatchView { is_record: true, ..server::view_of(record, outcome) })
 }

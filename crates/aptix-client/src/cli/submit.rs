@@ -6,7 +6,7 @@ use aptix_engine::validate::validate_part;
 use aptix_model::batch::{Batch, Content, Origin};
 use aptix_model::documents::Document;
 use aptix_model::documents::terms::in_terms_of_part;
-use aptix_model::id::{IdError, RequestId};
+use aptix_model::id::{IdError, OwnerId, RequestId};
 use aptix_model::limits::Limits;
 use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
@@ -16,7 +16,7 @@ use crate::connection::{CallError, Connection};
 
 use super::document::DocumentArgs;
 use super::exit::{Exit, Refused};
-use super::origin::OriginArgs;
+use super::origin::{OriginArgs, OwnerArgs};
 use super::output::{self, Form};
 use super::progress::{self, Doing};
 use super::server::{self, ServerArgs};
@@ -29,6 +29,11 @@ pub(super) struct Args {
     document: DocumentArgs,
     #[command(flatten)]
     origin: OriginArgs,
+    /// Only have it planned, and stored with its plan: `aptix apply-prepared` lets it be applied
+    #[arg(long)]
+    prepare: bool,
+    #[command(flatten)]
+    owner: OwnerArgs,
     /// Wait until the batch has ended
     #[arg(long)]
     wait: bool,
@@ -40,6 +45,7 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyhow::Result<Exit> {
     let form = args.form;
     let request = request?;
+    let owner = args.prepare.then(|| args.owner.owner());
     let (document, origin) = (args.document, args.origin.origin());
     let read = move || -> Result<Document, Refusal> {
         document.read()?.map_err(|document| {
@@ -53,7 +59,13 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
     };
     let sent = OnceCell::new();
     server::run_sending(form, &sent, async {
-        let stored = match submit(&args.server, &request, document.batch.clone(), origin).await {
+        let sending = async {
+            match &owner {
+                Some(owner) => prepare(&args.server, &request, (document.batch.clone(), origin), owner).await,
+                None => submit(&args.server, &request, document.batch.clone(), origin).await,
+            }
+        };
+        let stored = match sending.await {
             Ok(stored) => stored,
             Err(error) => return Ok(server::show_refused(form, &document.batch, error)),
         };
@@ -72,11 +84,28 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
         Ok(match (server::show_ended(form, &record, &document.warnings), record.state) {
             (Exit::Environment, _) => Exit::Environment,
             (_, BatchState::Applied) => Exit::Done,
+            (_, BatchState::Prepared) => {
+                output::say(&format!(
+                    "apply it with `aptix apply-prepared {}`, with the same --server and --workspace",
+                    record.id
+                ));
+                Exit::Done
+            }
             (_, state) if state.is_open() => Exit::Done,
             _ => Exit::Refused,
         })
     })
     .await
+}
+
+/// Has a batch planned, again until the server has answered: the request id sees to it that it is stored once.
+async fn prepare(
+    server: &ServerArgs,
+    request: &RequestId,
+    content: (Batch, Origin),
+    owner: &OwnerId,
+) -> Result<BatchRecord, CallError> {
+    server::retry(|| async { server.connect().await?.prepare(request, content.clone(), owner).await }).await
 }
 
 /// Sends a batch until the server has answered: the request id sees to it that it is stored once.

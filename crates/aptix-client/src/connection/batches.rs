@@ -2,7 +2,7 @@
 
 use aptix_model::batch::{Batch, FilePatch, Origin};
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, RequestId};
+use aptix_model::id::{BatchId, OwnerId, RequestId};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchOutline, BatchRecord, FileIds};
 use aptix_model::report::FileReport;
@@ -65,6 +65,71 @@ impl Connection {
         };
         let response = self.answer(self.batches().submit_batch(timed(message, ANSWER))).await?;
         record(response.batch)
+    }
+
+    /// Has a batch planned and stored with its plan; repeatable under the same request id.
+    ///
+    /// # Errors
+    /// When the server refuses it, everything that is wrong with it; NO_AGENT when nobody plans it.
+    pub async fn prepare(
+        &self,
+        request: &RequestId,
+        (batch, origin): (Batch, Origin),
+        owner: &OwnerId,
+    ) -> Result<BatchRecord, CallError> {
+        let message = v1::PrepareBatchRequest {
+            workspace_id: self.workspace.to_string(),
+            request_id: request.to_string(),
+            content: Some(v1::prepare_batch_request::Content::Edit(batch.into())),
+            origin: Some(origin.into()),
+            owner: owner.to_string(),
+            view: v1::BatchView::Full.into(),
+            ..v1::PrepareBatchRequest::default()
+        };
+        let response = self.answer(self.batches().prepare_batch(timed(message, ANSWER))).await?;
+        record(response.batch)
+    }
+
+    /// Lets a prepared batch be applied; repeatable under the same request id.
+    ///
+    /// # Errors
+    /// NOT_FOUND, WRONG_OWNER, HUNK_EXPIRED, ALREADY_APPLIED, INVALID_STATE.
+    pub async fn apply_prepared(
+        &self,
+        request: &RequestId,
+        batch: BatchId,
+        owner: &OwnerId,
+    ) -> Result<BatchState, CallError> {
+        let message = v1::ApplyPreparedRequest {
+            workspace_id: self.workspace.to_string(),
+            batch_id: batch.to_string(),
+            owner: owner.to_string(),
+            request_id: request.to_string(),
+            ..v1::ApplyPreparedRequest::default()
+        };
+        let response = self.answer(self.batches().apply_prepared(timed(message, ANSWER))).await?;
+        Ok(state(response.batch)?)
+    }
+
+    /// Rejects a batch that has not ended.
+    ///
+    /// # Errors
+    /// NOT_FOUND; INVALID_STATE when it has ended another way.
+    pub async fn reject(&self, batch: BatchId, reason: String, reviewer: String) -> Result<BatchState, CallError> {
+        let (workspace_id, batch_id) = (self.workspace.to_string(), batch.to_string());
+        let message = v1::RejectBatchRequest { workspace_id, batch_id, reason, reviewer };
+        let response = self.answer(self.batches().reject_batch(timed(message, ANSWER))).await?;
+        Ok(state(response.batch)?)
+    }
+
+    /// Whether an agent serves the workspace now.
+    ///
+    /// # Errors
+    /// NOT_FOUND; or the server is lost.
+    pub async fn is_served(&self) -> Result<bool, CallError> {
+        let message = v1::GetWorkspaceRequest { workspace_id: self.workspace.to_string() };
+        let response = self.answer(self.workspaces().get_workspace(timed(message, ANSWER))).await?;
+        Ok(response.workspace.is_some_and(|workspace| workspace.serving.is_some()))
     }
 
     /// Reads a batch.

@@ -7,6 +7,7 @@ use aptix_model::limits::MESSAGE_BYTES;
 use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::file_service_client::FileServiceClient;
+use aptix_model::wire::v1::workspace_service_client::WorkspaceServiceClient;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
 
@@ -58,6 +59,10 @@ impl Connection {
         BatchServiceClient::new(self.channel.clone())
             .max_decoding_message_size(MESSAGE_BYTES)
             .max_encoding_message_size(MESSAGE_BYTES)
+    }
+
+    pub(super) fn workspaces(&self) -> WorkspaceServiceClient<Channel> {
+        WorkspaceServiceClient::new(self.channel.clone())
     }
 
     pub(super) fn agents(&self) -> AgentServiceClient<Channel> {

@@ -10,7 +10,7 @@ use aptix_model::report::Report;
 use super::diff::{ShownLine, add_notes, show_diff};
 use super::file_answer::{asked_of, status};
 use super::untrusted::Quoted;
-use super::view::{Asked, BatchView, Subject};
+use super::view::{Asked, BatchView, Subject, state_for_people};
 
 /// What there is to see of a batch: what it takes back, its diff and a line for each file; what it asks for, while nothing has
 /// become of it. Of a record also what it is known as, and why it was refused, at the change that was. The warnings, and why a
@@ -43,7 +43,7 @@ pub fn batch_text(view: &BatchView<'_>) -> String {
 pub fn head(view: &BatchView<'_>) -> String {
     let Some(stored) = &view.stored else { return String::new() };
     let label = view.subject.label().map_or_else(String::new, |label| format!(" {}", Quoted(label)));
-    format!("batch {} {}{label}\n", stored.id, stored.state)
+    format!("batch {} {}{label}\n", stored.id, state_for_people(stored.state))
 }
 
 /// A line that names the batch that is taken back.

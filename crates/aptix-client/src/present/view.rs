@@ -75,6 +75,15 @@ pub struct Stored<'a> {
     pub ids: Cow<'a, [FileIds]>,
 }
 
+/// The word for a state as people read it: an approved batch waits for its agent, and nobody need have approved it.
+#[must_use]
+pub const fn state_for_people(state: BatchState) -> &'static str {
+    match state {
+        BatchState::Approved => "QUEUED",
+        state => state.word(),
+    }
+}
+
 impl Stored<'_> {
     /// A batch as this machine knows it, if it was tried under a name.
     #[must_use]
