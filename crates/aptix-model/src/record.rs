@@ -1,10 +1,11 @@
 //! A batch as it is kept: its content, the ids it was given, and where it is in its life.
 
+use alloc::borrow::ToOwned as _;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::actor::Actor;
+use crate::actor::{Actor, ActorKind};
 use crate::batch::{Batch, Origin, Target};
 use crate::id::{BatchId, ChangeId, FilePatchId, OwnerId, RequestId, Revision, WorkspaceId};
 use crate::plan::Plan;
@@ -85,6 +86,18 @@ impl BatchRecord {
         match &self.source {
             Source::Prepared(preparation) => Some(preparation),
             Source::Submitted | Source::Local { .. } => None,
+        }
+    }
+
+    /// Who made it, as far as that is known.
+    #[must_use]
+    pub fn author(&self) -> Actor {
+        match &self.source {
+            Source::Submitted => Actor::unnamed(ActorKind::Author),
+            Source::Prepared(preparation) => {
+                Actor { kind: ActorKind::Author, name: Some(preparation.owner.as_str().to_owned()) }
+            }
+            Source::Local { author, .. } => author.clone(),
         }
     }
 }

@@ -16,6 +16,7 @@ mod events;
 mod failed_flush;
 mod fuzz;
 mod line_patches;
+mod listed;
 mod live;
 mod local_batches;
 mod paths;

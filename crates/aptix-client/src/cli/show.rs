@@ -13,6 +13,7 @@ use aptix_model::report::{Outcome, Report};
 use aptix_model::state::BatchState;
 
 use crate::apply::Refusal;
+use crate::connection::batch_query::BatchQuery;
 use crate::connection::{CallError, ChangeView, Connection, ServerUrl};
 use crate::present::id_prefix::{IdPrefix, Named};
 use crate::present::kept::find_in;
@@ -200,7 +201,7 @@ async fn show_found(form: Form, connection: &Connection, prefix: &IdPrefix) -> R
     let mut batches: Vec<BatchId> = Vec::new();
     let mut token = String::new();
     loop {
-        let page = connection.list(token).await?;
+        let page = connection.list(&BatchQuery::default(), token).await?;
         batches.extend(page.batches.iter().map(|batch| batch.id).filter(|batch| prefix.may_be_of(*batch)));
         match page.next {
             Some(next) => token = next,

@@ -10,6 +10,7 @@ use aptix_model::state::BatchState;
 use aptix_model::wire::{self, v1};
 use tonic::Streaming;
 
+use super::batch_query::BatchQuery;
 use super::call_error::CallError;
 use super::link::{ANSWER, Connection, timed};
 use super::server_url::ServerUrl;
@@ -169,15 +170,17 @@ impl Connection {
         })
     }
 
-    /// Lists a page of batches, newest first; the first page with an empty token.
+    /// Lists a page of the batches that fit, newest first; the first page with an empty token. A page may be empty and still have
+    /// a next one.
     ///
     /// # Errors
     /// NOT_FOUND when the workspace does not exist; INVALID_REQUEST (PAGE) for another server's token.
-    pub async fn list(&self, page_token: String) -> Result<Page, CallError> {
+    pub async fn list(&self, query: &BatchQuery, page_token: String) -> Result<Page, CallError> {
         let message = v1::ListBatchesRequest {
             workspace_id: self.workspace.to_string(),
             page_size: PAGE,
             page_token,
+            filter: Some(query.into()),
             ..v1::ListBatchesRequest::default()
         };
         let response = self.answer(self.batches().list_batches(timed(message, ANSWER))).await?;

@@ -3,6 +3,7 @@
 //! Every call has a deadline, every message a limit; keep-alive pings detect a dead connection.
 
 pub(crate) mod backoff;
+pub mod batch_query;
 mod batches;
 mod call_error;
 pub mod cloud;

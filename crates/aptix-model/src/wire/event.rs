@@ -41,6 +41,15 @@ impl From<ActorKind> for v1::ActorKind {
     }
 }
 
+/// Reads what an actor is from the field of this name.
+///
+/// # Errors
+/// INVALID_REQUEST (UNKNOWN_ENUM), naming the field.
+pub fn actor_kind(field: &str, value: i32) -> Result<ActorKind, Failure> {
+    let known = ActorKind::ALL.into_iter().find(|kind| v1::ActorKind::from(*kind) as i32 == value);
+    known.ok_or_else(|| unknown_enum(field, value))
+}
+
 impl From<Actor> for v1::Actor {
     fn from(actor: Actor) -> Self {
         Self { kind: v1::ActorKind::from(actor.kind).into(), name: actor.name.unwrap_or_default() }
@@ -51,8 +60,6 @@ impl TryFrom<v1::Actor> for Actor {
     type Error = Failure;
 
     fn try_from(actor: v1::Actor) -> Result<Self, Failure> {
-        let known = ActorKind::ALL.into_iter().find(|kind| v1::ActorKind::from(*kind) as i32 == actor.kind);
-        let kind = known.ok_or_else(|| unknown_enum("actor.kind", actor.kind))?;
-        Ok(Self { kind, name: given(actor.name) })
+        Ok(Self { kind: actor_kind("actor.kind", actor.kind)?, name: given(actor.name) })
     }
 }

@@ -105,8 +105,15 @@ pub fn optional_id(field: &str, text: &str) -> Result<Option<BatchId>, Failure> 
 }
 
 /// A time as milliseconds since 1970-01-01 UTC.
-pub(super) fn millis(time: &Timestamp) -> UnixMillis {
+#[must_use]
+pub fn millis(time: &Timestamp) -> UnixMillis {
     let (seconds, nanos) =
         (u64::try_from(time.seconds).unwrap_or_default(), u64::try_from(time.nanos).unwrap_or_default());
     UnixMillis(seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000))
+}
+
+/// Reads a time as RFC 3339 writes it; a date alone is its first moment in UTC. A time before 1970 is read as 1970.
+#[must_use]
+pub fn parse_time(text: &str) -> Option<UnixMillis> {
+    text.parse::<Timestamp>().ok().as_ref().map(millis)
 }

@@ -20,8 +20,8 @@ mod report;
 mod search;
 pub mod v1;
 
-pub use event::event_kind;
-pub use field::{digest, id, missing, optional_id};
+pub use event::{actor_kind, event_kind};
+pub use field::{digest, id, millis, missing, optional_id, parse_time};
 pub use record::{View, batch_state, event_message, file_ids};
 
 /// The protocol's descriptors, for gRPC reflection: an encoded `google.protobuf.FileDescriptorSet`.

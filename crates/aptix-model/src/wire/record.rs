@@ -6,7 +6,6 @@ use super::edit::{target, with_ids};
 use super::field::{digest, given, id, millis, missing, optional_id, unknown_enum};
 use super::quote::is_quote;
 use super::{plan, v1};
-use crate::actor::{Actor, ActorKind};
 use crate::batch::{Batch, FileEdit, FilePatch};
 use crate::cursor::Cursor;
 use crate::failure::Failure;
@@ -59,11 +58,12 @@ impl From<UnixMillis> for Timestamp {
 impl From<BatchRecord> for v1::Batch {
     /// The whole batch, with its report.
     fn from(record: BatchRecord) -> Self {
-        let (source, author, reverts) = match record.source {
-            Source::Submitted => (v1::BatchSource::Submitted, Actor::unnamed(ActorKind::Author), None),
-            Source::Prepared(_) => (v1::BatchSource::Prepared, Actor::unnamed(ActorKind::Author), None),
-            Source::Local { ref author, reverts } => (v1::BatchSource::Local, author.clone(), reverts),
+        let (source, reverts) = match record.source {
+            Source::Submitted => (v1::BatchSource::Submitted, None),
+            Source::Prepared(_) => (v1::BatchSource::Prepared, None),
+            Source::Local { reverts, .. } => (v1::BatchSource::Local, reverts),
         };
+        let author = record.author();
         let preparation = record.preparation().map(|preparation| plan::message(preparation, record.batch.kind()));
         Self {
             batch_id: record.id.to_string(),

@@ -1,6 +1,7 @@
 //! Decides the states of batches and who receives them. Knows domain values and a store; no protocol.
 
 pub mod ask;
+pub mod batch_filter;
 pub mod cancel;
 mod claims;
 mod clock;
@@ -8,6 +9,7 @@ pub mod early;
 pub mod event;
 pub mod event_filter;
 pub mod feed;
+pub mod file_pattern;
 pub mod files;
 pub(crate) mod fit;
 pub mod lease;

@@ -8,7 +8,7 @@ use aptix_model::cursor::Cursor;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, Revision, Uuid, WorkspaceId};
+use aptix_model::id::Uuid;
 use aptix_model::record::BatchRecord;
 use aptix_model::wire::{self, View, fit, v1};
 use prost::Message;
@@ -19,14 +19,13 @@ use tracing::Instrument as _;
 use super::preview::preview;
 use super::status::status;
 use super::submitted::{Submitted, WARNINGS, check_size, edit_bytes};
-use super::{page, part, prepared};
+use super::{batch_list, part, prepared};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::cancel::Rejection;
-use crate::dispatcher::read::ReadError;
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::log_repeated;
 use crate::dispatcher::watch::BatchUpdate;
-use crate::store::{BatchSelector, Damaged, Listed};
+use crate::store::BatchSelector;
 use crate::ticket::Asker;
 
 /// `BatchService` as a gRPC server.
@@ -131,32 +130,8 @@ impl v1::batch_service_server::BatchService for BatchService {
         &self,
         request: Request<v1::ListBatchesRequest>,
     ) -> Result<Response<v1::ListBatchesResponse>, Status> {
-        let request = request.into_inner();
-        let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
-        let wanted = page::size(request.page_size).map_err(status)?;
-        let page = page::batch(&request.page_token).map_err(status)?;
-        let view = View::asked(request.view).map_err(status)?;
-        let listed = self.dispatcher.list(&workspace, page, wanted + 1).await.map_err(status)?;
-        let mut answer = v1::ListBatchesResponse::default();
-        let mut room = fit::ROOM;
-        let mut last = None;
-        for entry in listed {
-            let (revision, entry) = self.list_entry(&workspace, entry, view).await?;
-            let bytes = entry.as_ref().map_or_else(Message::encoded_len, Message::encoded_len) + 8;
-            let entries = answer.batches.len() + answer.damaged.len();
-            if let Some(last) = last.filter(|_| entries == wanted || bytes > room) {
-                let cursor = self.dispatcher.cursor_at(&workspace, Some(last)).await.map_err(status)?;
-                answer.next_page_token = page::after_batch(last, cursor);
-                break;
-            }
-            room = room.saturating_sub(bytes);
-            last = Some(revision);
-            match entry {
-                Ok(batch) => answer.batches.push(batch),
-                Err(damage) => answer.damaged.push(damage),
-            }
-        }
-        Ok(Response::new(answer))
+        let listed = batch_list::page(&self.dispatcher, request.into_inner()).await.map_err(status)?;
+        Ok(Response::new(listed))
     }
 
     type WatchBatchStream = Pin<Box<dyn Stream<Item = Result<v1::WatchBatchResponse, Status>> + Send>>;
@@ -235,24 +210,6 @@ fn state_message(update: BatchUpdate, view: View) -> v1::WatchBatchResponse {
 }
 
 impl BatchService {
-    /// A line of a list: a batch, or what is damaged of it.
-    async fn list_entry(
-        &self,
-        workspace: &WorkspaceId,
-        entry: Listed,
-        view: View,
-    ) -> Result<(Revision, Result<v1::Batch, v1::Damage>), Status> {
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(Damaged { revision, why }) => return Ok((revision, Err(damage(revision, None, why)))),
-        };
-        match self.dispatcher.batch(workspace, BatchSelector::Id(entry.batch)).await {
-            Ok(batch) => Ok((entry.revision, Ok(fit::answer(view.message(batch))))),
-            Err(ReadError::Store(error)) if error.will_pass() => Err(status(error)),
-            Err(error) => Ok((entry.revision, Err(damage(entry.revision, Some(entry.batch), error.to_string())))),
-        }
-    }
-
     async fn cancel(&self, request: v1::CancelBatchRequest) -> Result<BatchRecord, Refusal> {
         let workspace = wire::id("workspaceId", &request.workspace_id)?;
         let batch = wire::id("batchId", &request.batch_id)?;
@@ -329,9 +286,4 @@ fn selector(batch: Option<v1::get_batch_request::Batch>) -> Result<BatchSelector
         Some(v1::get_batch_request::Batch::RequestId(id)) => wire::id("requestId", &id).map(BatchSelector::Request),
         None => Err(wire::missing("batch", "batchId or requestId")),
     }
-}
-
-/// Describes a record that cannot be read.
-pub(super) fn damage(revision: Revision, batch: Option<BatchId>, message: String) -> v1::Damage {
-    v1::Damage { revision: revision.0, batch_id: batch.map(|id| id.to_string()).unwrap_or_default(), message }
 }

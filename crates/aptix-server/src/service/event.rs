@@ -3,7 +3,7 @@
 use aptix_model::record::BatchRecord;
 use aptix_model::wire::{fit, v1};
 
-use super::batch::damage;
+use super::batch_list::damage;
 use crate::dispatcher::event::{Damage, WorkspaceEvent};
 
 /// The message of an event; `encode` makes that of its batch.

@@ -1,10 +1,14 @@
-//! Page sizes and page tokens. A token names the last entry of the page before, its list, and the history.
+//! Page sizes and page tokens. A token names the last entry of the page before, its list with the filter, and the history.
 
 use aptix_model::cursor::Cursor;
+use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::id::{Revision, WorkspaceId};
 use aptix_model::path::RootedPath;
 use aptix_model::reason::{Detail, Reason};
+use aptix_model::wire::v1;
+use prost::Message as _;
+use sha2::{Digest as _, Sha256};
 
 use crate::dispatcher::read::Page;
 
@@ -20,14 +24,37 @@ pub(super) fn size(asked: i32) -> Result<usize, Failure> {
     }
 }
 
-/// The token after a batch, and the position among the events there.
-pub(super) fn after_batch(revision: Revision, cursor: Option<Cursor>) -> String {
-    format!("b{revision}{}", suffix(cursor))
+/// The token after a batch, the filter of its list, and the position among the events there.
+pub(super) fn after_batch(revision: Revision, filter: Option<&FilterMark>, cursor: Option<Cursor>) -> String {
+    let filter = filter.map_or_else(String::new, |FilterMark(mark)| format!("~{mark}"));
+    format!("b{revision}{filter}{}", suffix(cursor))
 }
 
-/// The batch that a token names; none for the first page.
-pub(super) fn batch(token: &str) -> Result<Page<Revision>, Failure> {
-    parse(token, 'b', |entry| entry.parse().ok().map(Revision).filter(|revision| revision.to_string() == entry))
+/// The batch that a token names; none for the first page. The token must be of a list with this filter.
+pub(super) fn batch(token: &str, filter: Option<&FilterMark>) -> Result<Page<Revision>, Failure> {
+    let page = parse(token, 'b', |entry| {
+        let (revision, mark) = entry.split_once('~').map_or((entry, None), |(revision, mark)| (revision, Some(mark)));
+        let parsed = revision.parse().ok().map(Revision).filter(|parsed| parsed.to_string() == revision)?;
+        Some((parsed, mark.map(|mark| FilterMark(mark.to_owned()))))
+    })?;
+    if page.after.as_ref().is_some_and(|(_, mark)| mark.as_ref() != filter) {
+        let message = "the page token is of a list with another filter".to_owned();
+        return Err(refused("pageToken", message).hint("send the filter of the first page, or leave the token out"));
+    }
+    Ok(Page { after: page.after.map(|(revision, _)| revision), cursor: page.cursor })
+}
+
+/// Tells the filters of lists apart, in their tokens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct FilterMark(String);
+
+impl FilterMark {
+    /// The mark of a filter; `None` for one that everything fits.
+    pub(super) fn of(filter: &v1::BatchFilter) -> Option<Self> {
+        let bytes = filter.encode_to_vec();
+        let digest = Sha256Digest::from_bytes(Sha256::digest(&bytes).into());
+        (!bytes.is_empty()).then(|| Self(digest.to_string()))
+    }
 }
 
 /// The token after a file, and the position among the events when it was read.

@@ -4,28 +4,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use aptix_model::cursor::Cursor;
-use aptix_model::failure::Failure;
 use aptix_model::id::Revision;
-use aptix_model::reason::{Detail, Reason};
-use aptix_model::state::BatchState;
 use aptix_model::wire::{self, View, fit, v1};
 use prost::Message as _;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 
 use super::status::status;
-use super::{event, page};
+use super::{event, filter, page};
 use crate::dispatcher::Dispatcher;
-use crate::dispatcher::event_filter::{EventFilter, FilePattern};
 use crate::dispatcher::questions::Serving;
 use crate::dispatcher::stream::Start;
 use crate::dispatcher::workspace::{WorkspaceOutline, WorkspaceUpdate};
-
-/// Entries of one list of a filter.
-const FILTER_ENTRIES: usize = 100;
-
-/// Bytes of all texts of a filter: each stream keeps its own.
-const FILTER_BYTES: usize = 64 << 10;
 
 /// `WorkspaceService` as a gRPC server.
 pub type WorkspaceServer = v1::workspace_service_server::WorkspaceServiceServer<WorkspaceService>;
@@ -77,7 +67,7 @@ impl v1::workspace_service_server::WorkspaceService for WorkspaceService {
         let request = request.into_inner();
         let workspace = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         let view = View::asked(request.view).map_err(status)?;
-        let filter = request.filter.map(filter).transpose().map_err(status)?.unwrap_or_default();
+        let filter = request.filter.map(filter::events).transpose().map_err(status)?.unwrap_or_default();
         let from = match request.after {
             Some(cursor) => Start::Cursor(Cursor::try_from(cursor).map_err(status)?),
             None => Start::Revision(Revision(request.after_revision)),
@@ -113,55 +103,4 @@ fn update_message(update: WorkspaceUpdate, view: View) -> v1::WatchWorkspaceResp
         WorkspaceUpdate::Heartbeat(revision) => Message::Heartbeat(v1::Heartbeat { revision: revision.0 }),
     };
     v1::WatchWorkspaceResponse { message: Some(message) }
-}
-
-/// Reads a filter; everything that is wrong with it is reported.
-fn filter(filter: v1::EventFilter) -> Result<EventFilter, Vec<Failure>> {
-    let mut failures = Vec::new();
-    let texts = filter.session_ids.iter().chain(&filter.doc_paths);
-    let bytes: usize = texts.map(String::len).sum();
-    if bytes > FILTER_BYTES {
-        let message = format!("the texts of the filter have {bytes} bytes, at most {FILTER_BYTES} are taken");
-        failures.push(Failure::new(Reason::TooLarge, message).detail(Detail::Text).field("filter"));
-    }
-    let states = read_each("filter.states", filter.states, &mut failures, |field, value| match value {
-        value if value == v1::BatchState::Partial as i32 => Ok(None),
-        value => wire::batch_state(field, value).map(Some),
-    });
-    let kinds = read_each("filter.kinds", filter.kinds, &mut failures, wire::event_kind);
-    let sessions = read_each("filter.sessionIds", filter.session_ids, &mut failures, |_, session| Ok(session));
-    let files = read_each("filter.docPaths", filter.doc_paths, &mut failures, |field, pattern| {
-        FilePattern::new(&pattern).map_err(|error| {
-            let failure = Failure::new(Reason::InvalidPath, error.to_string()).detail(error.detail()).field(field);
-            failure.hint("name a file by its lower-case key, or a directory by that of its files up to a slash")
-        })
-    });
-    if failures.is_empty() {
-        let states = states.map(|states: Vec<Option<BatchState>>| states.into_iter().flatten().collect());
-        Ok(EventFilter { states, kinds, sessions, files })
-    } else {
-        Err(failures)
-    }
-}
-
-/// Reads a list of the filter; `None` if it is empty.
-fn read_each<W, T>(
-    field: &str,
-    list: Vec<W>,
-    failures: &mut Vec<Failure>,
-    read: impl Fn(&str, W) -> Result<T, Failure>,
-) -> Option<Vec<T>> {
-    if list.len() > FILTER_ENTRIES {
-        let message = format!("{field} has {} entries, at most {FILTER_ENTRIES} are taken", list.len());
-        failures.push(Failure::new(Reason::TooLarge, message).detail(Detail::Text).field(field));
-        return None;
-    }
-    let mut entries = Vec::new();
-    for (index, entry) in list.into_iter().enumerate() {
-        match read(&format!("{field}[{index}]"), entry) {
-            Ok(entry) => entries.push(entry),
-            Err(failure) => failures.push(failure),
-        }
-    }
-    (!entries.is_empty()).then_some(entries)
 }

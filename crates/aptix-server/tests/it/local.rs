@@ -20,7 +20,7 @@ const SECOND: &str = "018f6d2e-7c1a-7b3e-9d55-0123456a0000";
 const THIRD: &str = "018f6d2e-7c1a-7b3e-9d55-0123456c0000";
 
 /// A batch of the workstation that changed these files of the root `app`.
-fn local(id: &str, epoch: u64, files: &[(&str, &[u8])]) -> v1::ReportLocalBatchRequest {
+pub(crate) fn local(id: &str, epoch: u64, files: &[(&str, &[u8])]) -> v1::ReportLocalBatchRequest {
     let reports: Vec<_> = files.iter().map(|(path, content)| ("app", *path, *content)).collect();
     let patch = |(path, _): &(&str, &[u8])| v1::FilePatch {
         label: format!("label of {path}"),
@@ -40,7 +40,7 @@ fn local(id: &str, epoch: u64, files: &[(&str, &[u8])]) -> v1::ReportLocalBatchR
     }
 }
 
-async fn report(client: &mut Clients, request: v1::ReportLocalBatchRequest) -> Result<v1::Batch, Status> {
+pub(crate) async fn report(client: &mut Clients, request: v1::ReportLocalBatchRequest) -> Result<v1::Batch, Status> {
     let request = v1::ReportLocalBatchRequest { lease_secret: client.secret("w"), ..request };
     Ok(client.agent.report_local_batch(request).await?.into_inner().batch.expect("the answer has the batch"))
 }

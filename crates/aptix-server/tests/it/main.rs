@@ -16,6 +16,7 @@ mod history;
 mod lease;
 mod limits;
 mod link;
+mod listed;
 mod live_files;
 mod local;
 mod logs;

@@ -1351,7 +1351,7 @@ pub struct Batch {
     /// The newest batch that took this one back and is in effect. Empty if there is none. Its state stays BATCH_STATE_APPLIED.
     #[prost(string, tag = "14")]
     pub reverted_by: ::prost::alloc::string::String,
-    /// Who made it: the last step's actor is that of the event.
+    /// Who made it; of a prepared batch the name is its owner. The last step's actor is that of the event.
     #[prost(message, optional, tag = "15")]
     pub author: ::core::option::Option<Actor>,
     /// How it was prepared. Present exactly with BATCH_SOURCE_PREPARED.
@@ -1364,7 +1364,8 @@ pub struct Actor {
     /// What they are.
     #[prost(enumeration = "ActorKind", tag = "1")]
     pub kind: i32,
-    /// Their name as far as it is known, such as the agent's id of a local batch. At most 64 KiB; for people, never compared.
+    /// Their name as far as it is known, such as the agent's id of a local batch. At most 64 KiB; for people: only a
+    /// filter of a list compares it, and no right follows from it.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
 }
@@ -4313,7 +4314,7 @@ pub struct GetChangeResponse {
     pub diff: ::prost::alloc::string::String,
 }
 /// Asks for a page of a workspace's batches.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListBatchesRequest {
     /// The workspace.
     #[prost(string, tag = "1")]
@@ -4327,11 +4328,38 @@ pub struct ListBatchesRequest {
     /// How much of each.
     #[prost(enumeration = "BatchView", tag = "4")]
     pub view: i32,
+    /// Which batches. Absent for all. Every page of a list MUST be asked for with the same filter.
+    #[prost(message, optional, tag = "5")]
+    pub filter: ::core::option::Option<BatchFilter>,
+}
+/// Which batches a list has: those that fit every field that is set. A list of values has at most 100 entries, of which a batch
+/// fits one; their texts have together at most 64 KiB. A batch that the server cannot read is listed as damaged.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct BatchFilter {
+    /// Batches that are in one of these states now.
+    #[prost(enumeration = "BatchState", repeated, tag = "1")]
+    pub states: ::prost::alloc::vec::Vec<i32>,
+    /// Batches of one of these sessions.
+    #[prost(string, repeated, tag = "2")]
+    pub session_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Batches that name a file whose doc_path is one of these, or is below one of these that ends in "/". A file that its author
+    /// named by path counts in every root until it is reported.
+    #[prost(string, repeated, tag = "3")]
+    pub doc_paths: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Batches of one of these authors: see Batch.author. An entry without a kind fits every kind, one without a name every name.
+    #[prost(message, repeated, tag = "4")]
+    pub authors: ::prost::alloc::vec::Vec<Actor>,
+    /// Batches that were stored at this time or later, by the server's clock.
+    #[prost(message, optional, tag = "5")]
+    pub created_from: ::core::option::Option<::prost_types::Timestamp>,
+    /// Batches that were stored before this time.
+    #[prost(message, optional, tag = "6")]
+    pub created_before: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// Answers with a page.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListBatchesResponse {
-    /// The batches, newest first; as many as one message holds.
+    /// The batches, newest first; as many as one message holds, and with a filter as many as one call finds.
     #[prost(message, repeated, tag = "1")]
     pub batches: ::prost::alloc::vec::Vec<Batch>,
     /// Asks for the page after this one. Empty on the last page.
@@ -4673,10 +4701,13 @@ pub mod batch_service_client {
                 .insert(GrpcMethod::new("aptix.v1.BatchService", "GetChange"));
             self.inner.unary(req, path, codec).await
         }
-        /// Lists a workspace's batches, newest first.
+        /// Lists a workspace's batches, newest first. With a filter, one call looks at no more than 1,000 batches, and stops at the batch
+        /// at which they have more than 64 MiB of content: a page may hold fewer batches than were asked for, or none, while its
+        /// next_page_token names where to go on. Only an empty next_page_token ends the list.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: the page size or token is not acceptable.
+        /// - INVALID_ARGUMENT: the page size, the token or an entry of the filter is not acceptable, or the token is of a list with
+        ///   another filter.
         /// - FAILED_PRECONDITION (HISTORY_CHANGED): the token is of another history; begin with the first page.
         /// - NOT_FOUND: there is no such workspace.
         pub async fn list_batches(
@@ -4903,10 +4934,13 @@ pub mod batch_service_server {
             tonic::Response<super::GetChangeResponse>,
             tonic::Status,
         >;
-        /// Lists a workspace's batches, newest first.
+        /// Lists a workspace's batches, newest first. With a filter, one call looks at no more than 1,000 batches, and stops at the batch
+        /// at which they have more than 64 MiB of content: a page may hold fewer batches than were asked for, or none, while its
+        /// next_page_token names where to go on. Only an empty next_page_token ends the list.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: the page size or token is not acceptable.
+        /// - INVALID_ARGUMENT: the page size, the token or an entry of the filter is not acceptable, or the token is of a list with
+        ///   another filter.
         /// - FAILED_PRECONDITION (HISTORY_CHANGED): the token is of another history; begin with the first page.
         /// - NOT_FOUND: there is no such workspace.
         async fn list_batches(
