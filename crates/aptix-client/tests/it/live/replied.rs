@@ -83,7 +83,7 @@ fn each_kind_of_question_gets_its_kind_of_answer() {
     assert_eq!((found.matches[0].doc_path.as_str(), found.matches[0].line), ("ws/src/a.rs", 2));
 
     let kinds: Vec<_> = FromDisk.kinds().iter().map(|kind| kind.feature()).collect();
-    assert_eq!(kinds, ["read", "stat", "list", "search", "preview"]);
+    assert_eq!(kinds, ["read", "stat", "list", "search", "preview", "prepare"]);
 }
 
 /// What a server should have refused, and a caller that has gone, get a failure of a name.
