@@ -192,9 +192,7 @@ impl Server {
 
     /// The most memory that it ever had, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.0.id())).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        peak.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+        self.process.peak_memory()
     }
 
     /// Asks it to end as a service manager does, and returns whether it ended well.
@@ -207,6 +205,13 @@ impl Server {
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
+    /// The most memory that it ever had, in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+    }
+
     /// Asks it to end as a service manager does, and returns its exit code.
     pub(crate) fn terminate(&mut self) -> Option<i32> {
         let id = self.0.id().to_string();

@@ -115,7 +115,8 @@ async fn serve(desk: &Arc<Desk>, mut read: BufReader<OwnedReadHalf>, write: &mut
                 answered
             }
         };
-        if send(write, &answered.bytes).await.is_err() || !answered.goes_on {
+        let goes_on = answered.goes_on;
+        if give(write, answered).await.is_err() || !goes_on {
             return;
         }
         is_greeted = true;
@@ -158,13 +159,15 @@ async fn next_line(read: &mut BufReader<OwnedReadHalf>) -> Result<Came, std::io:
 /// What an editor is answered.
 struct Answered {
     bytes: Vec<u8>,
+    /// The buffers that follow. Each is written down when it is sent: as lines, all of them may take hundreds of megabytes.
+    listed: Vec<Buffer>,
     /// Whether more may come.
     goes_on: bool,
 }
 
 impl Answered {
     fn with(answer: &Answer) -> Self {
-        Self { bytes: line(answer), goes_on: true }
+        Self { bytes: line(answer), listed: Vec::new(), goes_on: true }
     }
 
     fn last(failure: Failure) -> Self {
@@ -185,7 +188,7 @@ fn answer(desk: &Desk, editor: &Editor, text: &[u8], is_greeted: bool) -> Answer
             editor.withdraw(name.as_str());
             Answer::done()
         }),
-        Ok(Request::List {}) => return list(&editor.list(desk.root)),
+        Ok(Request::List {}) => return list(editor.list(desk.root)),
         Err(failure) => Err(failure),
     };
     Answered::with(&carried_out.unwrap_or_else(Answer::refused))
@@ -196,18 +199,27 @@ fn hello(desk: &Desk) -> Answer {
     Answer { version: Some(VERSION), root: root.map(|root| root.path().display().to_string()), ..Answer::done() }
 }
 
-fn list(buffers: &[Buffer]) -> Answered {
-    let mut answered = Answered::with(&Answer { count: Some(buffers.len()), ..Answer::done() });
-    for Buffer { path, real, text, .. } in buffers {
-        let text = text.as_deref().map(str::to_owned);
-        answered.bytes.extend(line(&Listed { path: path.clone(), real_path: real.clone(), text }));
-    }
-    answered
+fn list(listed: Vec<Buffer>) -> Answered {
+    let answer = Answer { count: Some(listed.len()), ..Answer::done() };
+    Answered { listed, ..Answered::with(&answer) }
+}
+
+fn listed_line(Buffer { path, real, text, .. }: Buffer) -> Vec<u8> {
+    line(&Listed { path, real_path: real, text: text.as_deref().map(str::to_owned) })
 }
 
 fn too_many() -> Failure {
     Failure::new(Reason::ResourceExhausted, format!("{EDITORS} editors are connected to this agent, which is the most"))
         .hint("connect again once another one has left")
+}
+
+async fn give(write: &mut OwnedWriteHalf, Answered { bytes, listed, .. }: Answered) -> Result<(), std::io::Error> {
+    send(write, &bytes).await?;
+    for buffer in listed {
+        let line = tokio::task::spawn_blocking(move || listed_line(buffer)).await?;
+        send(write, &line).await?;
+    }
+    Ok(())
 }
 
 async fn send(write: &mut OwnedWriteHalf, bytes: &[u8]) -> Result<(), std::io::Error> {

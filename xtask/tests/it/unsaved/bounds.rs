@@ -125,3 +125,21 @@ fn thirty_two_editors_are_connected_at_most() {
     assert_eq!(more.hear(), None);
     assert_eq!(editors[0].announce("a.txt", "x")["unsaved"], true);
 }
+
+/// Whoever asks for the buffers and takes them slowly costs the agent one line of them at a time.
+#[test]
+fn editors_that_list_large_buffers_slowly_cost_little_memory() {
+    let scene = Scene::set();
+    let mut editor = scene.editor();
+    let most = "\u{1}".repeat(1 << 20);
+    (0..8).for_each(|number| assert_eq!(editor.announce(&format!("{number}.txt"), &most)["unsaved"], true));
+    let mut slow: Vec<_> = (0..12).map(|_| scene.editor()).collect();
+    for editor in &mut slow {
+        editor.send(b"{\"op\":\"list\"}\n").unwrap();
+        // The agent has begun to answer.
+        assert_eq!(editor.hear().unwrap()["count"], 8);
+    }
+    let last = slow.last_mut().unwrap();
+    assert!((0..8).all(|_| last.hear().unwrap()["text"] == most.as_str()), "who takes them gets them all");
+    assert!(scene.agent.peak_memory() < 320 << 20, "{} bytes", scene.agent.peak_memory());
+}
