@@ -72,6 +72,12 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Play histories of prepared batches against a plain reference, with restarts of server and agent; `-- --help` lists the options.
+    Prepared {
+        /// `--long`, `--count`, `--seed`, `--only`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Run every test, with the binaries and the Python environment they need.
     Test,
     /// Run everything a change must pass before it lands.
@@ -101,6 +107,7 @@ fn run() -> anyhow::Result<()> {
         Command::Answers { args } => harness::answers(&args),
         Command::Replay(args) => harness::replay::replay(&args),
         Command::Differ { args } => harness::differ(&args),
+        Command::Prepared { args } => harness::prepared(&args),
         Command::Test => test::test(),
         Command::Ci => ci::ci(),
     }

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::harness::start::build;
-use crate::harness::{answers, crash, differ, replay};
+use crate::harness::{answers, crash, differ, prepared, replay};
 use crate::repo::{capture, cargo, target, write_file};
 use crate::steps::{run, step};
 use crate::{node, python};
@@ -30,6 +30,7 @@ pub(crate) fn test() -> Result<()> {
     crash(&[] as &[&str])?;
     replay::damaged(SEED)?;
     differ(&["--seed", &SEED.to_string()])?;
+    prepared(&["--seed", &SEED.to_string()])?;
     step("tests", tests)
 }
 

@@ -73,3 +73,13 @@ pub(crate) fn differ(args: &[impl AsRef<OsStr>]) -> Result<()> {
     build()?;
     step("differ (more of it: cargo xtask differ --long)", || run(debug("differ").args(args)))
 }
+
+/// Builds the programs and plays histories of prepared batches on them.
+///
+/// # Errors
+///
+/// When a history goes otherwise than the reference.
+pub(crate) fn prepared(args: &[impl AsRef<OsStr>]) -> Result<()> {
+    build()?;
+    step("prepared batches (more of it: cargo xtask prepared --long)", || run(debug("prepared").args(args)))
+}
