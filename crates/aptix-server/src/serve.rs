@@ -28,6 +28,7 @@ use crate::service::admission::Admission;
 use crate::service::agent::{AgentServer, AgentService};
 use crate::service::batch::{BatchServer, BatchService};
 use crate::service::file::{FileServer, FileService};
+use crate::service::tool::{ToolServer, ToolService};
 use crate::service::workspace::{WorkspaceServer, WorkspaceService};
 use crate::store::{Store, StoreError};
 
@@ -145,6 +146,7 @@ fn router(
         .add_service(batches.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(agents.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(workspaces.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
+        .add_service(ToolServer::new(ToolService).max_decoding_message_size(MESSAGE_BYTES))
         .add_service(files.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES)))
 }
 
@@ -185,7 +187,8 @@ async fn expire(dispatcher: &Arc<Dispatcher>) -> Infallible {
 
 /// Sets the health of every service, and of the server as a whole.
 async fn set_all(health: &HealthReporter, status: ServingStatus) {
-    for service in ["", BatchServer::NAME, AgentServer::NAME, FileServer::NAME, WorkspaceServer::NAME] {
+    for service in ["", BatchServer::NAME, AgentServer::NAME, FileServer::NAME, WorkspaceServer::NAME, ToolServer::NAME]
+    {
         health.set_service_status(service, status).await;
     }
 }

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use aptix_model::batch::Batch;
-use aptix_model::documents::Dialect;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, FilePatchId};
 use aptix_model::preview::Preview;
 use aptix_model::record::FileIds;
 use aptix_model::report::{Report, Warning};
 use aptix_model::state::BatchState;
+use aptix_model::tools::catalogue::Selection;
 use aptix_model::tools::create_file::Created;
 use aptix_model::tools::preview::{Phase, Summary};
 use aptix_model::tools::tool::Form;
@@ -45,14 +45,8 @@ pub(super) struct Tried {
 
 /// The tool that takes a document of a dialect.
 fn tool_for(dialect: &str) -> Option<String> {
-    let tool = match dialect.parse() {
-        Ok(Dialect::LinePatch) => "workspace_write_patch",
-        Ok(Dialect::SearchPatch) => "patch",
-        Ok(Dialect::CreateFile) => "workspace_create_file",
-        Ok(Dialect::StrReplace) => "str_replace_based_edit_tool",
-        _ => return None,
-    };
-    Some(tool.to_owned())
+    let tool = Selection::all().taking(dialect.parse().ok()?)?;
+    Some(tool.name.to_owned())
 }
 
 /// The envelope of `workspace_write_patch` (TUL-002 9).
@@ -82,6 +76,22 @@ struct Refused<'a> {
 }
 
 impl ToolAnswer {
+    /// Leaves out corrected calls of tools that are not served.
+    pub(super) fn within(mut self, tools: &Selection) -> Self {
+        let mut is_changed = false;
+        for error in self.structured.get_mut("errors").and_then(Value::as_array_mut).into_iter().flatten() {
+            let Some(action) = error.get_mut("nextAction") else { continue };
+            if action.get("tool").and_then(Value::as_str).is_some_and(|tool| tools.find(tool).is_err()) {
+                *action = Value::Null;
+                is_changed = true;
+            }
+        }
+        if let Some(text) = self.text.first_mut().filter(|_| is_changed) {
+            *text = self.structured.to_string();
+        }
+        self
+    }
+
     /// Adds a warning about the workspace.
     pub(super) fn warn(&mut self, warning: &Warning) {
         self.text.push(warning_line(warning));

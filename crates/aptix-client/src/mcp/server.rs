@@ -196,6 +196,7 @@ impl ServerHandler for Server {
         let written = context.extensions.get::<Arguments>().cloned();
         let arguments = written.unwrap_or_else(|| Arguments { text: "{}".into(), number: 0 });
         let answer = self.call(&request.name, about(&context), arguments, Until::from_now(context.ct.clone())).await;
+        let answer = answer.within(&self.tools);
         let mut result = CallToolResult::success(answer.text.into_iter().map(ContentBlock::text).collect());
         result.structured_content = Some(answer.structured);
         result.is_error = Some(answer.is_error);

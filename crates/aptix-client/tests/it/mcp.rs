@@ -1,6 +1,7 @@
 //! `aptix mcp` and `aptix tools`: the real process, spoken to in lines of JSON.
 
 mod answers;
+mod bad_input;
 mod chosen;
 mod client;
 mod events;

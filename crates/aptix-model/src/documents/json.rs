@@ -40,7 +40,7 @@ fn read<T: DeserializeOwned>(text: &str) -> Result<T, (Failure, Vec<Step>)> {
 }
 
 /// The text of a JSON document that costs no more to read than any document is worth.
-pub(super) fn text(bytes: &[u8]) -> Result<&str, Failure> {
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, Failure> {
     decode(bytes).and_then(|text| check_size(text).map(|()| text))
 }
 

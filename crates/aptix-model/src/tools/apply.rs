@@ -20,6 +20,7 @@ pub(super) const TOOL: Tool = Tool {
     set: Set::Other,
     effect: Effect::Writes,
     form: Form::Plain,
+    dialect: None,
     input: schema::input::<Arguments>,
     output: answer::planned,
     parse: |text, _| read(text, call),

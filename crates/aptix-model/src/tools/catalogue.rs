@@ -5,7 +5,7 @@ use super::{
     append, apply, block_replace, create_file, edit, editor, insert, list_directory, overwrite, past, patch,
     range_edit, read_file, ripgrep, texts, whole_files, write_patch,
 };
-use crate::documents::json;
+use crate::documents::{Dialect, json};
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
@@ -84,6 +84,12 @@ impl Selection {
     #[must_use]
     pub fn tools(&self) -> &[&'static Tool] {
         &self.0
+    }
+
+    /// The tool that takes documents of a dialect as its arguments.
+    #[must_use]
+    pub fn taking(&self, dialect: Dialect) -> Option<&'static Tool> {
+        self.0.iter().find(|tool| tool.dialect == Some(dialect)).copied()
     }
 
     /// Finds a tool of the selection by its name.

@@ -24,6 +24,7 @@ pub(super) const TOOL: Tool = Tool {
     set: Set::Core,
     effect: Effect::Writes,
     form: Form::Created,
+    dialect: Some(Dialect::CreateFile),
     input: schema::input::<CreateFileDocument>,
     output: schema::output::<Created>,
     parse: |text, _| documents::parse_part(text.as_bytes(), Some(Dialect::CreateFile)).map(Call::Document),

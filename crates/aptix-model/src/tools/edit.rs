@@ -24,6 +24,7 @@ pub(super) const TOOL: Tool = Tool {
     set: Set::Core,
     effect: Effect::Writes,
     form: Form::Batch,
+    dialect: None,
     input: schema::input::<Arguments>,
     output: answer::batch,
     parse: |text, _| read(text, call),

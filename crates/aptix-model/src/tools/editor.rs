@@ -28,6 +28,7 @@ pub(super) const TOOL: Tool = Tool {
     set: Set::Other,
     effect: Effect::Writes,
     form: Form::Batch,
+    dialect: Some(Dialect::StrReplace),
     input: schema::input::<Arguments>,
     output: answer::viewed,
     parse: call,

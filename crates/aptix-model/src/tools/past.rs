@@ -20,6 +20,7 @@ pub(super) const HISTORY: Tool = Tool {
     set: Set::Other,
     effect: Effect::Reads,
     form: Form::Plain,
+    dialect: None,
     input: schema::input::<History>,
     output: answer::or_errors::<Batches>,
     parse: |text, roots| {
@@ -39,6 +40,7 @@ pub(super) const CHANGE: Tool = Tool {
     set: Set::Other,
     effect: Effect::Reads,
     form: Form::Batch,
+    dialect: None,
     input: schema::input::<Change>,
     output: answer::batch,
     parse: |text, _| read(text, |arguments: Change| shown(&arguments.id)),
@@ -54,6 +56,7 @@ pub(super) const UNDO: Tool = Tool {
     set: Set::Core,
     effect: Effect::Writes,
     form: Form::Batch,
+    dialect: None,
     input: schema::input::<Undo>,
     output: answer::batch,
     parse: |text, _| read(text, |arguments: Undo| undone(&arguments.batch_id)),

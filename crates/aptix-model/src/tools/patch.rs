@@ -20,6 +20,7 @@ pub(super) const TOOL: Tool = Tool {
     set: Set::Core,
     effect: Effect::Writes,
     form: Form::Batch,
+    dialect: Some(Dialect::SearchPatch),
     input: schema::input::<PatchDocument>,
     output: answer::batch,
     parse: |text, _| documents::parse_part(text.as_bytes(), Some(Dialect::SearchPatch)).map(Call::Document),

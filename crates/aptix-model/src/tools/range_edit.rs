@@ -21,6 +21,7 @@ pub(super) const TOOL: Tool = Tool {
     set: Set::Other,
     effect: Effect::Prepares,
     form: Form::Plain,
+    dialect: None,
     input: schema::input::<Arguments>,
     output: answer::planned,
     parse: |text, _| read(text, call),

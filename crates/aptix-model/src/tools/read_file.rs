@@ -24,6 +24,7 @@ pub(super) const TOOL: Tool = Tool {
     set: Set::Core,
     effect: Effect::Reads,
     form: Form::Plain,
+    dialect: None,
     input: schema::input::<Arguments>,
     output: answer::or_errors::<Lines>,
     parse: |text, roots| read(text, |arguments| call(arguments, roots).map(Call::Read)),

@@ -20,6 +20,7 @@ pub(super) const CODEX: Tool = Tool {
     set: Set::Other,
     effect: Effect::Writes,
     form: Form::Batch,
+    dialect: None,
     input: schema::input::<Codex>,
     output: answer::batch,
     parse: |text, _| {
@@ -37,6 +38,7 @@ pub(super) const GIT: Tool = Tool {
     set: Set::Other,
     effect: Effect::Writes,
     form: Form::Batch,
+    dialect: None,
     input: schema::input::<Git>,
     output: answer::batch,
     parse: |text, _| {
@@ -55,6 +57,7 @@ pub(super) const STRUCTURED: Tool = Tool {
     set: Set::Other,
     effect: Effect::Writes,
     form: Form::Batch,
+    dialect: Some(Dialect::StructuredPatch),
     input: schema::input::<PatchDocument>,
     output: answer::batch,
     parse: |text, _| written(text, Dialect::StructuredPatch),
@@ -71,6 +74,7 @@ pub(super) const BUNDLE: Tool = Tool {
     set: Set::Other,
     effect: Effect::Writes,
     form: Form::Batch,
+    dialect: Some(Dialect::FileBundle),
     input: schema::input::<BundleDocument>,
     output: answer::batch,
     parse: |text, _| written(text, Dialect::FileBundle),

@@ -7,7 +7,7 @@ use super::look::{ReadFile, Search, View};
 use super::roots::Roots;
 use crate::batch::FilePatch;
 use crate::documents::terms::Wording;
-use crate::documents::{Document, PartialDocument, json};
+use crate::documents::{Dialect, Document, PartialDocument, json};
 use crate::failure::Failure;
 use crate::id::{BatchId, FilePatchId};
 use crate::live::ListFiles;
@@ -31,6 +31,8 @@ pub struct Tool {
     pub effect: Effect,
     /// The form of its answers.
     pub form: Form,
+    /// The dialect of its arguments, if they are a document.
+    pub dialect: Option<Dialect>,
     /// Generates the schema of the arguments.
     pub(super) input: fn() -> Map<String, Value>,
     /// Generates the schema of the structured answer.
@@ -158,5 +160,5 @@ pub(super) fn read<A: DeserializeOwned>(
     arguments: &str,
     call: impl FnOnce(A) -> Result<Call, Failure>,
 ) -> Result<Call, PartialDocument> {
-    Ok(call(json::from_str(arguments)?)?)
+    Ok(call(json::from_str(json::text(arguments.as_bytes())?)?)?)
 }

@@ -18,6 +18,7 @@ pub(super) const TOOL: Tool = Tool {
     set: Set::Core,
     effect: Effect::Writes,
     form: Form::InvokeResult,
+    dialect: Some(Dialect::LinePatch),
     input: schema::input::<BatchDocument>,
     output: answer::invoke_result,
     parse: |text, _| documents::parse_part(text.as_bytes(), Some(Dialect::LinePatch)).map(Call::Document),

@@ -111,6 +111,8 @@ const ANSWER: &[List] = &[
 
 const FILES: &[List] = &[List { path: &[2], name: "files", detail: Detail::Files }];
 
+const TOOLS: &[List] = &[List { path: &[3], name: "tools", detail: Detail::Text }];
+
 const BLOBS: &[List] = &[List { path: &[2], name: "sha256", detail: Detail::Text }];
 
 const FILTER: &[List] = &[
@@ -148,6 +150,7 @@ fn parts(method: &str) -> &'static [Part] {
         "/aptix.v1.FileService/ReadFiles" | "/aptix.v1.FileService/StatFiles" => const { &[Part::new(&[], "", FILES)] },
         "/aptix.v1.FileService/SearchFiles" => const { &[Part::new(&[], "", SEARCH)] },
         "/aptix.v1.FileService/FindMissingBlobs" => const { &[Part::new(&[], "", BLOBS)] },
+        "/aptix.v1.ToolService/ListTools" => const { &[Part::texts(&[], "", TOOLS)] },
         "/aptix.v1.WorkspaceService/WatchWorkspace" => const { &[Part::new(&[4], "filter.", FILTER)] },
         _ => &[],
     }

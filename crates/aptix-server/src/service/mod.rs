@@ -23,5 +23,6 @@ mod received;
 mod report;
 mod status;
 mod submitted;
+pub mod tool;
 mod upload;
 pub mod workspace;

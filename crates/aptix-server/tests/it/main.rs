@@ -30,6 +30,7 @@ mod reports;
 mod server;
 mod store_contract;
 mod submit;
+mod tools;
 mod unacceptable;
 mod uploads;
 mod workspaces;

@@ -5535,6 +5535,525 @@ pub mod batch_service_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
+/// Asks for the tools.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListToolsRequest {
+    /// Whose description of a tool is wanted. Unspecified: TOOL_SHAPE_MCP.
+    #[prost(enumeration = "ToolShape", tag = "1")]
+    pub shape: i32,
+    /// Whether schemas are for constrained sampling: every argument is required, and one without a value is null; in
+    /// TOOL_SHAPE_ANTHROPIC it is left out.
+    #[prost(bool, tag = "2")]
+    pub strict: bool,
+    /// The names of tools, and of the sets core and all. Every tool if empty.
+    #[prost(string, repeated, tag = "3")]
+    pub tools: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Answers with the tools.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListToolsResponse {
+    /// The tools.
+    #[prost(message, repeated, tag = "1")]
+    pub tools: ::prost::alloc::vec::Vec<ToolDefinition>,
+}
+/// A tool.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolDefinition {
+    /// The name that calls give.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// What the provider is given: a JSON object.
+    #[prost(string, tag = "2")]
+    pub definition: ::prost::alloc::string::String,
+    /// The dialect of its arguments, if they are a document: they can be submitted as they came. Empty otherwise.
+    #[prost(string, tag = "3")]
+    pub dialect: ::prost::alloc::string::String,
+    /// What a call does to files.
+    #[prost(enumeration = "ToolKind", tag = "4")]
+    pub kind: i32,
+}
+/// Asks for the guide.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetGuidanceRequest {
+    /// The name of the dialect that the guide is about, such as line-patch; empty for all.
+    #[prost(string, tag = "1")]
+    pub dialect: ::prost::alloc::string::String,
+}
+/// Answers with the guide.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetGuidanceResponse {
+    /// The guide.
+    #[prost(string, tag = "1")]
+    pub text: ::prost::alloc::string::String,
+}
+/// Whose description of a tool it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ToolShape {
+    /// Not a shape.
+    Unspecified = 0,
+    /// An item of tools/list of the Model Context Protocol.
+    Mcp = 1,
+    /// An item of tools of OpenAI's Chat Completions.
+    Openai = 2,
+    /// An item of tools of Anthropic's Messages.
+    Anthropic = 3,
+    /// An item of functionDeclarations of Gemini.
+    Gemini = 4,
+}
+impl ToolShape {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TOOL_SHAPE_UNSPECIFIED",
+            Self::Mcp => "TOOL_SHAPE_MCP",
+            Self::Openai => "TOOL_SHAPE_OPENAI",
+            Self::Anthropic => "TOOL_SHAPE_ANTHROPIC",
+            Self::Gemini => "TOOL_SHAPE_GEMINI",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TOOL_SHAPE_UNSPECIFIED" => Some(Self::Unspecified),
+            "TOOL_SHAPE_MCP" => Some(Self::Mcp),
+            "TOOL_SHAPE_OPENAI" => Some(Self::Openai),
+            "TOOL_SHAPE_ANTHROPIC" => Some(Self::Anthropic),
+            "TOOL_SHAPE_GEMINI" => Some(Self::Gemini),
+            _ => None,
+        }
+    }
+}
+/// What a tool does to files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ToolKind {
+    /// Never in an answer of this version.
+    Unspecified = 0,
+    /// Nothing.
+    Read = 1,
+    /// Nothing yet: it plans an edit for a later call.
+    Plan = 2,
+    /// It changes them.
+    Write = 3,
+}
+impl ToolKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "TOOL_KIND_UNSPECIFIED",
+            Self::Read => "TOOL_KIND_READ",
+            Self::Plan => "TOOL_KIND_PLAN",
+            Self::Write => "TOOL_KIND_WRITE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "TOOL_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "TOOL_KIND_READ" => Some(Self::Read),
+            "TOOL_KIND_PLAN" => Some(Self::Plan),
+            "TOOL_KIND_WRITE" => Some(Self::Write),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod tool_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Describes the tools to models, in the shape of their provider, for services that forward what a model said: a call whose
+    /// arguments are a document (ToolDefinition.dialect) is submitted as that document, by BatchService.SubmitBatch. It
+    /// changes nothing, and needs no agent.
+    ///
+    /// Errors carry the details that BatchService describes.
+    #[derive(Debug, Clone)]
+    pub struct ToolServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> ToolServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ToolServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ToolServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Lists the tools in the order of the catalogue.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: there is no tool or set of a name (INVALID_REQUEST.UNKNOWN_OPERATION), or no such shape.
+        pub async fn list_tools(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListToolsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListToolsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.ToolService/ListTools",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.ToolService", "ListTools"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Returns the guide for whoever writes edits: a text in Markdown for a system prompt, at most 64 KiB.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.UNKNOWN_ENUM): there is no such dialect.
+        pub async fn get_guidance(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetGuidanceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetGuidanceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.ToolService/GetGuidance",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.ToolService", "GetGuidance"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod tool_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with ToolServiceServer.
+    #[async_trait]
+    pub trait ToolService: std::marker::Send + std::marker::Sync + 'static {
+        /// Lists the tools in the order of the catalogue.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: there is no tool or set of a name (INVALID_REQUEST.UNKNOWN_OPERATION), or no such shape.
+        async fn list_tools(
+            &self,
+            request: tonic::Request<super::ListToolsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListToolsResponse>,
+            tonic::Status,
+        >;
+        /// Returns the guide for whoever writes edits: a text in Markdown for a system prompt, at most 64 KiB.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.UNKNOWN_ENUM): there is no such dialect.
+        async fn get_guidance(
+            &self,
+            request: tonic::Request<super::GetGuidanceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetGuidanceResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Describes the tools to models, in the shape of their provider, for services that forward what a model said: a call whose
+    /// arguments are a document (ToolDefinition.dialect) is submitted as that document, by BatchService.SubmitBatch. It
+    /// changes nothing, and needs no agent.
+    ///
+    /// Errors carry the details that BatchService describes.
+    #[derive(Debug)]
+    pub struct ToolServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> ToolServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for ToolServiceServer<T>
+    where
+        T: ToolService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/aptix.v1.ToolService/ListTools" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListToolsSvc<T: ToolService>(pub Arc<T>);
+                    impl<
+                        T: ToolService,
+                    > tonic::server::UnaryService<super::ListToolsRequest>
+                    for ListToolsSvc<T> {
+                        type Response = super::ListToolsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListToolsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ToolService>::list_tools(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListToolsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.ToolService/GetGuidance" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetGuidanceSvc<T: ToolService>(pub Arc<T>);
+                    impl<
+                        T: ToolService,
+                    > tonic::server::UnaryService<super::GetGuidanceRequest>
+                    for GetGuidanceSvc<T> {
+                        type Response = super::GetGuidanceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetGuidanceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ToolService>::get_guidance(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetGuidanceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for ToolServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "aptix.v1.ToolService";
+    impl<T> tonic::server::NamedService for ToolServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
 /// A workspace as the server knows it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Workspace {
