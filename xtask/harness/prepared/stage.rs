@@ -133,11 +133,15 @@ impl Stage {
         Ok(BatchServiceClient::new(self.channel()?))
     }
 
-    /// Prepares; the batch, or the word of the refusal.
+    /// Prepares; the batch, or the word of the refusal. While the server has not noticed that an agent was killed, or the next one
+    /// is not there yet, the call is made again, as its request id allows.
     pub(crate) fn prepare(&self, request: &v1::PrepareBatchRequest) -> Result<Result<v1::Batch, String>> {
         let mut batches = self.batches()?;
-        let request = request.clone();
-        let answer = self.runtime.block_on(async move { batches.prepare_batch(request).await });
+        let answer =
+            self.until("an agent plans", || match self.runtime.block_on(batches.prepare_batch(request.clone())) {
+                Err(status) if status.code() == Code::Unavailable => Ok(None),
+                answer => Ok(Some(answer)),
+            })?;
         refusal(answer.map(|answer| answer.into_inner().batch.unwrap_or_default()))
     }
 

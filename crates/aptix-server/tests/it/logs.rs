@@ -226,6 +226,17 @@ async fn a_refused_call_about_a_batch_is_logged_with_its_reasons() {
     let cancel = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone() };
     client.batches.cancel_batch(cancel.clone()).await.unwrap();
     assert_eq!(log.events(), [event("Batch.Cancelled", json!({ "BatchId": batch.batch_id }))]);
+    let other = client.submit(submit("w", "r1-rejected", vec![create_text("a.txt", "")])).await.unwrap().batch_id;
+    log.events();
+    let reject = v1::RejectBatchRequest {
+        workspace_id: "w".to_owned(),
+        batch_id: other.clone(),
+        reason: "no".to_owned(),
+        ..v1::RejectBatchRequest::default()
+    };
+    client.batches.reject_batch(reject).await.unwrap();
+    let [rejected] = log.events().try_into().unwrap();
+    assert_eq!((&rejected["Event"], &rejected["BatchId"]), (&json!("Batch.Rejected"), &json!(other)));
     let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
     client.report("w", &batch.batch_id, epoch, failed("FILE_EXISTS")).await.unwrap_err();
     assert_eq!(log.events(), [about("Call.Refused", "ReportBatch", "RESULT_FINAL")]);
