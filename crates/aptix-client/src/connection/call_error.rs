@@ -10,6 +10,9 @@ use tonic_types::{FieldViolation, StatusExt};
 
 use super::server_url::ServerUrl;
 
+/// What to do about a server that does not know a call.
+const NO_SUCH_CALL: &str = "update the server, or run an aptix of the server's version";
+
 /// Why a call gave no usable answer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
@@ -20,6 +23,12 @@ pub enum CallError {
         server: String,
         /// The system's message.
         why: String,
+    },
+    /// The server does not know the call: it is of another version, or a program that is no Aptix server.
+    #[error("the server {server} does not know a call of aptix {}; {NO_SUCH_CALL}", env!("CARGO_PKG_VERSION"))]
+    NoSuchCall {
+        /// The server.
+        server: String,
     },
     /// The server refused the call.
     #[error("{}", list(failures))]
@@ -75,6 +84,7 @@ impl CallError {
             return Self::unreachable(server, why);
         }
         let reason = match status.code() {
+            Code::Unimplemented => return Self::NoSuchCall { server: server.to_string() },
             Code::InvalidArgument => Reason::InvalidRequest,
             Code::NotFound => Reason::NotFound,
             Code::OutOfRange => Reason::TooLarge,
@@ -92,14 +102,14 @@ impl CallError {
     pub fn reason(&self) -> Option<Reason> {
         match self {
             Self::Refused { failures, .. } => failures.first().map(|failure| failure.reason),
-            Self::Unreachable { .. } | Self::Answer { .. } => None,
+            Self::Unreachable { .. } | Self::NoSuchCall { .. } | Self::Answer { .. } => None,
         }
     }
 
-    /// Whether the same call may succeed later.
+    /// Whether the same call may succeed later. A server that does not know the call may be updated.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Unreachable { .. })
+        matches!(self, Self::Unreachable { .. } | Self::NoSuchCall { .. })
             || matches!(self.reason(), Some(Reason::ResourceExhausted | Reason::Internal | Reason::LeaseLost))
     }
 
@@ -110,6 +120,11 @@ impl CallError {
             Self::Unreachable { .. } => vec![
                 Failure::new(Reason::Unavailable, self.to_string()).hint("see that the server runs, then try again"),
             ],
+            Self::NoSuchCall { server } => {
+                let message =
+                    format!("the server {server} does not know a call of aptix {}", env!("CARGO_PKG_VERSION"));
+                vec![Failure::new(Reason::Unavailable, message).hint(NO_SUCH_CALL)]
+            }
             Self::Refused { failures, .. } | Self::Answer { failures } => failures,
         }
     }
@@ -230,6 +245,7 @@ mod tests {
         for code in [Code::Unavailable, Code::DeadlineExceeded, Code::Cancelled, Code::ResourceExhausted] {
             assert!(bare(code).is_passing(), "{code:?}");
         }
+        assert!(bare(Code::Unimplemented).is_passing());
         for code in [Code::InvalidArgument, Code::NotFound, Code::OutOfRange, Code::PermissionDenied] {
             assert!(!bare(code).is_passing(), "{code:?}");
         }

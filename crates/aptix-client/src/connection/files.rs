@@ -159,7 +159,7 @@ impl Connection {
             let message = v1::StatUploadRequest { workspace_id: self.workspace.to_string(), blob: Some(blob.into()) };
             match self.answer(self.files().stat_upload(timed(message, ANSWER))).await {
                 Ok(found) if !found.is_in_progress => return found.received_bytes.min(blob.size_bytes),
-                Err(CallError::Refused { .. } | CallError::Answer { .. }) => return 0,
+                Err(CallError::Refused { .. } | CallError::NoSuchCall { .. } | CallError::Answer { .. }) => return 0,
                 // The server may not have noticed yet that the connection is lost, or is being started.
                 Ok(_) | Err(CallError::Unreachable { .. }) if look < looks => tokio::time::sleep(LOOK_AFTER).await,
                 Ok(_) | Err(CallError::Unreachable { .. }) => {}

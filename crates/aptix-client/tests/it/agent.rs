@@ -4,6 +4,7 @@ mod damaged;
 mod egress;
 mod hostile;
 mod killed;
+mod older_server;
 mod questions;
 mod quota;
 mod room;

@@ -58,6 +58,8 @@ pub(crate) enum Lost {
     Report,
     /// It is stored, and the answer never arrives.
     Answer,
+    /// The server is of a version that does not have the call.
+    NoSuchCall,
 }
 
 /// The fake; clones share what it does.
@@ -259,14 +261,15 @@ impl v1::agent_service_server::AgentService for FakeServer {
         let lost = {
             let mut script = self.script.lock().unwrap();
             let lost = script.lose_local;
-            if lost != Some(Lost::Report) {
+            if !matches!(lost, Some(Lost::Report | Lost::NoSuchCall)) {
                 script.locals.push(request.into_inner());
             }
             script.is_local_lost |= lost.is_some();
             lost
         };
         match lost {
-            Some(_) => std::future::pending().await,
+            Some(Lost::NoSuchCall) => Err(Status::unimplemented("")),
+            Some(Lost::Report | Lost::Answer) => std::future::pending().await,
             None => Ok(Response::new(v1::ReportLocalBatchResponse::default())),
         }
     }

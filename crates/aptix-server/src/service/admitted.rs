@@ -175,6 +175,9 @@ where
                     return Ok(status(failure).into_http());
                 }
                 let (head, body) = inner.call(Request::from_parts(head, Body::new(message))).await?.into_parts();
+                if has_code(&head.headers, Code::Unimplemented) {
+                    return Ok(no_such_method(&path).into_http());
+                }
                 if is_undecoded(&head.headers) {
                     let failure = Failure::new(Reason::InvalidRequest, "the bytes are no message of this method");
                     log_bad_shape(&path, began.elapsed(), &failure);
@@ -202,11 +205,22 @@ where
     }
 }
 
-/// Whether the answer says that the call's message could not be decoded: every other refusal has details, except that of a
-/// method that does not exist.
+/// Whether the answer says that the call's message could not be decoded: every other refusal has details.
 fn is_undecoded(headers: &HeaderMap) -> bool {
-    let code = headers.get(Status::GRPC_STATUS).map_or(Code::Ok, |code| Code::from_bytes(code.as_bytes()));
-    !matches!(code, Code::Ok | Code::Unimplemented) && !headers.contains_key(Status::GRPC_STATUS_DETAILS)
+    !has_code(headers, Code::Ok) && !headers.contains_key(Status::GRPC_STATUS_DETAILS)
+}
+
+/// Whether the answer ends with this code already in its headers; an answer that goes on has none there.
+fn has_code(headers: &HeaderMap, code: Code) -> bool {
+    headers.get(Status::GRPC_STATUS).map_or(Code::Ok, |found| Code::from_bytes(found.as_bytes())) == code
+}
+
+/// The refusal of a method that this version does not have, for callers of an earlier or a later one.
+fn no_such_method(path: &str) -> Status {
+    let version = env!("CARGO_PKG_VERSION");
+    Status::unimplemented(format!(
+        "aptix-server {version} has no method {path}\nhint: run a client of version {version}, or update the older of the two"
+    ))
 }
 
 /// Logs a call that is refused before its message is decoded. What it is about is not known.

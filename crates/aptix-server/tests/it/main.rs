@@ -20,6 +20,7 @@ mod listed;
 mod live_files;
 mod local;
 mod logs;
+mod other_versions;
 mod parts;
 mod paths;
 mod prepared;

@@ -12,7 +12,7 @@ use super::Approve;
 use super::scene::{Scene, batch, create, eventually, internal};
 use crate::fake_server::{FakeServer, Lost};
 
-fn aptix(place: &Path, arguments: &[&str]) -> Command {
+pub(super) fn aptix(place: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_aptix"));
     command.args(arguments).args(["--root", "ws"]).current_dir(place).env("HOME", place);
     command.env("XDG_STATE_HOME", place.join("state")).env("XDG_CONFIG_HOME", place.join("config"));
@@ -39,7 +39,7 @@ async fn start(place: &Path, server: &FakeServer) -> Agent {
     agent
 }
 
-fn apply(place: &Path, content: &str) {
+pub(super) fn apply(place: &Path, content: &str) {
     let document = format!(r#"{{"path":"a.txt","content":"{content}","overwrite":true}}"#);
     std::fs::write(place.join("local.json"), document).unwrap();
     let applied = aptix(place, &["apply", "local.json"]).output().unwrap();
@@ -47,7 +47,7 @@ fn apply(place: &Path, content: &str) {
 }
 
 /// The batches that were reported, without the lease under which they were.
-fn reported(server: &FakeServer) -> Vec<v1::ReportLocalBatchRequest> {
+pub(super) fn reported(server: &FakeServer) -> Vec<v1::ReportLocalBatchRequest> {
     let locals = server.script.lock().unwrap().locals.clone();
     let locals = locals.into_iter();
     locals.map(|local| v1::ReportLocalBatchRequest { lease_epoch: 0, lease_secret: "".into(), ..local }).collect()
