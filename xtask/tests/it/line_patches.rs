@@ -3,7 +3,7 @@
 //! flags or a policy of their own are left out.
 
 mod scenario;
-mod scene;
+pub(crate) mod scene;
 
 use aptix_model::limits::MESSAGE_BYTES;
 use aptix_model::wire::v1;

@@ -1,14 +1,17 @@
 //! Files as they are on a real agent's disk, read through a real server.
 
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::file_service_client::FileServiceClient;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
+use tonic_types::StatusExt as _;
 
 use crate::documents::insert;
+use crate::odd_files;
 use crate::processes::{Machine, Server, eventually, served};
 
 /// A client of the server's file service, without anything but its address and a workspace's name.
@@ -25,7 +28,11 @@ impl Reader {
     }
 
     fn read(&mut self, path: &str, source: v1::Source) -> Result<v1::FileContent, Status> {
-        let file = Some(v1::FileSelector { file: Some(v1::file_selector::File::Path(path.to_owned())) });
+        let file = match path.strip_prefix("key:") {
+            Some(key) => v1::file_selector::File::DocPath(key.to_owned()),
+            None => v1::file_selector::File::Path(path.to_owned()),
+        };
+        let file = Some(v1::FileSelector { file: Some(file) });
         let request = v1::ReadFileRequest { workspace_id: "demo".to_owned(), file, source: source.into(), range: None };
         let answer = self.runtime.block_on(self.client.read_file(request))?;
         Ok(answer.into_inner().file.unwrap())
@@ -39,6 +46,17 @@ impl Reader {
         let text = String::from_utf8(file.content.unwrap().into()).unwrap();
         assert_eq!(state.sha256, sha256(text.as_bytes()).to_string());
         Ok(text)
+    }
+
+    /// The paths of the first page of all files on the workstation's disk.
+    fn listed(&mut self) -> Vec<String> {
+        let request = v1::ListFilesRequest {
+            workspace_id: "demo".to_owned(),
+            source: v1::Source::Active.into(),
+            ..v1::ListFilesRequest::default()
+        };
+        let page = self.runtime.block_on(self.client.list_files(request)).unwrap().into_inner();
+        page.files.into_iter().map(|file| file.path).collect()
     }
 
     /// Waits until the agent answers.
@@ -133,4 +151,35 @@ fn a_read_of_the_disk_needs_an_agent() {
     let _agent = machine.agent(&server);
     reader.wait_for("a.txt");
     assert_eq!(reader.active("a.txt").unwrap(), "two\n");
+}
+
+/// Whatever a path leads to: over gRPC a read and a write are refused by name at once, and a list leaves it out.
+#[test]
+fn what_is_no_file_is_refused_by_name_over_grpc() {
+    let (machine, server, _agent) = served("auto");
+    let cases = odd_files::lay_out(&machine.path("project"), &machine.path("elsewhere"));
+    let mut reader = Reader::of(&server);
+    reader.wait_for("a.txt");
+    for (path, expected) in &cases {
+        let path = path.replace("ws/", "project/");
+        let begun = Instant::now();
+        let status = reader.read(&path, v1::Source::Active).unwrap_err();
+        let details = status.get_error_details();
+        let info = details.error_info().unwrap();
+        let words = [Some(info.reason.as_str()), info.metadata.get("detail").map(String::as_str)];
+        let words = words.into_iter().flatten().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(".");
+        assert_eq!(words, *expected, "{path}: {status:?}");
+        assert!(status.message().contains("\nhint: "), "{path}: {status:?}");
+        assert!(begun.elapsed() < Duration::from_secs(10), "{path} took {:?}", begun.elapsed());
+        // What is not there yet could be created.
+        if *expected != "NOT_FOUND" && !path.starts_with("key:") {
+            let create = serde_json::json!({ "path": path, "content": "new\n", "overwrite": true });
+            let (answer, exit) = machine.submit(&server, &create.to_string());
+            assert_eq!((exit, &answer["state"]), (Some(1), &"FAILED".into()), "{path}: {answer}");
+            assert!(answer["errors"][0]["code"].is_string(), "{path}: {answer}");
+        }
+    }
+    assert_eq!(reader.listed(), odd_files::LISTED);
+    assert_eq!(std::fs::read_to_string(machine.path("elsewhere/x.txt")).unwrap(), odd_files::TEXT);
+    assert!(std::fs::metadata(machine.path("project/sparse.bin")).unwrap().len() == 10 << 30);
 }

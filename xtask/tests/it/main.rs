@@ -9,6 +9,7 @@ mod clock;
 mod cloud_copy;
 mod concurrency;
 mod crash;
+mod cut_short;
 mod dialects;
 mod diffs;
 mod documents;
@@ -19,6 +20,9 @@ mod line_patches;
 mod listed;
 mod live;
 mod local_batches;
+#[expect(clippy::disallowed_methods, reason = "a test's own files")]
+#[path = "../../../crates/aptix-client/tests/it/live/odd_files.rs"]
+mod odd_files;
 mod paths;
 mod person;
 mod prepared;

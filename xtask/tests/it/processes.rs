@@ -90,11 +90,14 @@ impl Machine {
         self.start_server(Command::new(binary("aptix-server")), "127.0.0.1:0", surround)
     }
 
-    /// Starts a server with a configuration, under a limit of open files.
+    /// Starts a server with a configuration, under a limit of open files. Its threads share one heap: with one for each, as glibc
+    /// has it, what is freed in one is of no use to the others, and how much memory a busy server takes depends on how many
+    /// threads its machine keeps waiting.
     pub(crate) fn server_with(&self, config: &str, open_files: u32) -> Server {
         write(&self.path("server.toml"), config);
         let mut command = Command::new("prlimit");
         command.args([format!("--nofile={open_files}:{open_files}"), "--".to_owned()]).arg(binary("aptix-server"));
+        command.env("MALLOC_ARENA_MAX", "1");
         command.arg("--config").arg(self.path("server.toml")).env("APTIX_LOG", "info,aptix_server::waited=debug");
         self.start_server(command, "127.0.0.1:0", |_| ())
     }
@@ -195,6 +198,11 @@ impl Server {
         self.process.peak_memory()
     }
 
+    /// The memory that it has now, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.process.memory_of("VmRSS:")
+    }
+
     /// Asks it to end as a service manager does, and returns whether it ended well.
     pub(crate) fn terminate(mut self) -> bool {
         self.process.terminate() == Some(0)
@@ -207,9 +215,13 @@ pub(crate) struct Running(pub(crate) Child);
 impl Running {
     /// The most memory that it ever had, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
+        self.memory_of("VmHWM:")
+    }
+
+    fn memory_of(&self, key: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        peak.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+        let size = status.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+        size.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
     }
 
     /// Asks it to end as a service manager does, and returns its exit code.

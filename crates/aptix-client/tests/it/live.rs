@@ -1,6 +1,7 @@
 //! Files as they are on disk at this moment: read, described, listed, searched, under the egress rule.
 
 mod listed;
+mod odd_files;
 mod reads;
 mod refused;
 mod replied;

@@ -12,7 +12,7 @@ pub(super) struct Part {
 }
 
 /// What became of a document: why it was refused, code and detail, or nothing.
-pub(super) type Outcome = Vec<String>;
+pub(crate) type Outcome = Vec<String>;
 
 pub(super) fn scenarios(text: &str) -> impl Iterator<Item = (String, Vec<Part>)> {
     // The machine's only root has this name.

@@ -20,8 +20,8 @@ use crate::processes::{Machine, Running, Server, wait_until_served};
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The machine's project, the server and the agent, and the caller.
-pub(super) struct Scene {
-    pub(super) machine: Machine,
+pub(crate) struct Scene {
+    pub(crate) machine: Machine,
     _server: Server,
     _agent: Running,
     runtime: Runtime,
@@ -29,7 +29,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let machine = Machine::new().with_policy("[limits]\nrefused_per_minute = 10000\n");
         let server = machine.server();
         let agent = machine.agent(&server);
@@ -73,7 +73,7 @@ impl Scene {
     }
 
     /// Submits a document and waits for the end of its batch. The error is why it was refused, or that it did not end.
-    pub(super) fn submit(&mut self, request_id: &str, text: Vec<u8>) -> Result<v1::Batch, Outcome> {
+    pub(crate) fn submit(&mut self, request_id: &str, text: Vec<u8>) -> Result<v1::Batch, Outcome> {
         let request = v1::SubmitBatchRequest {
             workspace_id: "demo".to_owned(),
             request_id: request_id.to_owned(),
@@ -106,7 +106,7 @@ async fn ended(batches: &mut BatchServiceClient<Channel>, batch_id: &str) -> Res
 }
 
 /// What became of a document.
-pub(super) fn outcome(submitted: &Result<v1::Batch, Outcome>) -> Outcome {
+pub(crate) fn outcome(submitted: &Result<v1::Batch, Outcome>) -> Outcome {
     let batch = match submitted {
         Ok(batch) => batch,
         Err(refused) => return refused.clone(),

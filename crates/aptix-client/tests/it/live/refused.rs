@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use aptix_client::live::{list, search};
 use aptix_model::live::{ListFiles, SearchFiles};
 
+use super::odd_files::{self, TEXT};
 use super::{Scene, words};
-
-const TEXT: &str = "zebra\n";
 
 /// Files of which a server sees nothing, those with content first, and what it hears instead.
 const WITHHELD: [(&str, &str); 14] = [
@@ -177,52 +176,7 @@ fn the_policy_decides_what_is_read() {
 #[test]
 fn what_is_no_file_to_read_is_refused_by_name_and_at_once() {
     let scene = Scene::set();
-    scene.put("a.txt", TEXT);
-    scene.put("dir/Twin.txt", TEXT);
-    scene.put("dir/TWIN.txt", TEXT);
-    scene.put("Lone.txt", TEXT);
-    let mode = rustix::fs::Mode::from_raw_mode(0o600);
-    let make =
-        |path: &str, kind| rustix::fs::mknodat(rustix::fs::CWD, scene.at(path), kind, mode, rustix::fs::makedev(1, 3));
-    make("fifo", rustix::fs::FileType::Fifo).unwrap();
-    // Only a privileged user can make one.
-    let has_device = make("device", rustix::fs::FileType::CharacterDevice).is_ok();
-    let _socket = std::os::unix::net::UnixListener::bind(scene.at("socket")).unwrap();
-    let sparse = std::fs::File::create(scene.at("sparse.bin")).unwrap();
-    sparse.set_len(10 << 30).unwrap();
-    std::fs::create_dir(scene.place.path().join("elsewhere")).unwrap();
-    super::put(&scene.place.path().join("elsewhere/x.txt"), TEXT);
-    for (target, link) in [
-        ("../elsewhere/x.txt", "out"),
-        ("../elsewhere", "outdir"),
-        ("/etc/passwd", "absolute"),
-        ("nowhere", "dangling"),
-        ("loop", "loop"),
-        ("fifo", "to-fifo"),
-        ("a.txt", "inside"),
-    ] {
-        symlink(target, scene.at(link)).unwrap();
-    }
-    let mut cases = vec![
-        ("nowhere.txt", "NOT_FOUND"),
-        ("no/where.txt", "NOT_FOUND"),
-        ("A.txt", "AMBIGUOUS_PATH.CASE_COLLISION"),
-        ("key:ws/dir/twin.txt", "AMBIGUOUS_PATH.CASE_COLLISION"),
-        ("key:nowhere/a.txt", "INVALID_PATH.UNKNOWN_ROOT"),
-        ("dir", "INVALID_PATH.NOT_REGULAR"),
-        ("key:ws/dir", "INVALID_PATH.NOT_REGULAR"),
-        ("fifo", "INVALID_PATH.NOT_REGULAR"),
-        ("socket", "INVALID_PATH.NOT_REGULAR"),
-        ("to-fifo", "INVALID_PATH.NOT_REGULAR"),
-        ("a.txt/x", "INVALID_PATH.NOT_DIRECTORY"),
-        ("out", "INVALID_PATH.SYMLINK"),
-        ("outdir/x.txt", "INVALID_PATH.SYMLINK"),
-        ("absolute", "INVALID_PATH.SYMLINK"),
-        ("dangling", "INVALID_PATH.SYMLINK"),
-        ("loop", "INVALID_PATH.SYMLINK"),
-        ("sparse.bin", "TOO_LARGE.FILE"),
-    ];
-    cases.extend(has_device.then_some(("device", "INVALID_PATH.NOT_REGULAR")));
+    let cases = odd_files::lay_out(&scene.at(""), &scene.place.path().join("elsewhere"));
     for (path, expected) in cases {
         let begun = Instant::now();
         let failure = scene.read_one(path).unwrap_err();
@@ -230,6 +184,10 @@ fn what_is_no_file_to_read_is_refused_by_name_and_at_once() {
         assert!(failure.hint.is_some() && failure.path.is_some(), "{failure:?}");
         assert!(begun.elapsed() < Duration::from_secs(1), "{path} took {:?}", begun.elapsed());
     }
+    let call = ListFiles { page_size: 100, ..ListFiles::default() };
+    let page = list::list(&scene.workspace, &scene.policy(), &call, &|| false).unwrap();
+    let listed: Vec<_> = page.files.into_iter().map(|file| file.path).collect();
+    assert_eq!(listed, odd_files::LISTED);
     assert_eq!(scene.read_one("inside").unwrap().content.unwrap(), TEXT.as_bytes());
     assert_eq!(scene.read_one("key:ws/lone.txt").unwrap().info.path, "Lone.txt");
 }
