@@ -1,6 +1,9 @@
 //! What an event of a workspace records beside its batch: what happened, the state after it, when, and who did it.
 
+use alloc::string::String;
+
 use crate::actor::Actor;
+use crate::id::Revision;
 use crate::record::UnixMillis;
 use crate::state::BatchState;
 use crate::words::words;
@@ -38,4 +41,15 @@ pub struct EventFacts {
     pub at: UnixMillis,
     /// Who did it.
     pub actor: Actor,
+    /// Why, if a reason was given.
+    pub reason: Option<String>,
+}
+
+/// One step in the life of a batch, as it was recorded when it was taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StepRecord {
+    /// The revision of its event.
+    pub revision: Revision,
+    /// What happened.
+    pub facts: EventFacts,
 }

@@ -182,7 +182,10 @@ impl Stage {
                     v1::RejectBatchRequest { workspace_id, batch_id, reason: "no".to_owned(), reviewer: String::new() };
                 batches.reject_batch(request).await.map(drop)
             } else {
-                batches.cancel_batch(v1::CancelBatchRequest { workspace_id, batch_id }).await.map(drop)
+                batches
+                    .cancel_batch(v1::CancelBatchRequest { workspace_id, batch_id, ..Default::default() })
+                    .await
+                    .map(drop)
             }
         });
         refusal(answer)

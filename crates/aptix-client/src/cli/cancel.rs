@@ -12,12 +12,18 @@ use super::server::ServerArgs;
 pub(super) struct Args {
     #[command(flatten)]
     server: ServerArgs,
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
+    /// Who cancels it, for the record; your user name unless it is given
+    #[arg(long, value_name = "NAME", env = "USER", default_value = "", hide_env = true)]
+    author: String,
     /// The batch
     #[arg(value_name = "BATCH_ID")]
     batch: BatchId,
 }
 
 pub(super) async fn run(args: Args) -> Result<Exit, CallError> {
-    let state = args.server.connect().await?.cancel(args.batch).await?;
+    let state = args.server.connect().await?.cancel(args.batch, args.reason, args.author).await?;
     Ok(output::print(&format!("{} {state}\n", args.batch)))
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use aptix_model::batch::Batch;
+use aptix_model::batch_event::StepRecord;
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::reason::Reason;
@@ -189,8 +190,8 @@ pub(super) async fn run_there(
 ) -> Result<Exit, CallError> {
     let connection = Connection::open(server, workspace).await?;
     let Some(id) = id.whole() else { return show_found(form, &connection, id).await };
-    match connection.get(id).await {
-        Ok(record) => Ok(show_record(form, &record)),
+    match connection.get_with_steps(id).await {
+        Ok((record, steps)) => Ok(show_record(form, &record, &steps)),
         Err(error) if error.reason() == Some(Reason::NotFound) => show_part(form, &connection, &id.to_string()).await,
         Err(error) => Err(error),
     }
@@ -211,7 +212,7 @@ async fn show_found(form: Form, connection: &Connection, prefix: &IdPrefix) -> R
     let refused = |failure| CallError::Refused { failures: vec![failure], oldest: None };
     let found = batches.into_iter().map(|batch| (batch.to_string(), batch)).collect();
     let hint = "`aptix batches` lists the batches of the workspace";
-    let record = connection.get(prefix.only(found, hint).map_err(refused)?).await?;
+    let (record, steps) = connection.get_with_steps(prefix.only(found, hint).map_err(refused)?).await?;
     let part = prefix.only(prefix.find_in(record.id, &record.ids), hint).map_err(refused)?;
     let file = |file: usize| record.ids.get(file);
     let id = match part {
@@ -220,18 +221,18 @@ async fn show_found(form: Form, connection: &Connection, prefix: &IdPrefix) -> R
         Named::Change(at, change) => file(at).and_then(|ids| ids.changes.get(change)).map(ToString::to_string),
     };
     match id {
-        None => Ok(show_record(form, &record)),
+        None => Ok(show_record(form, &record, &steps)),
         Some(id) => show_part(form, connection, &id).await,
     }
 }
 
-fn show_record(form: Form, record: &BatchRecord) -> Exit {
+fn show_record(form: Form, record: &BatchRecord, steps: &[StepRecord]) -> Exit {
     let refusal = Refusal::from(record.report.as_ref().map_or_else(Vec::new, |report| report.failures.clone()));
     let outcome = match &record.report {
         Some(report) if report.outcome != Outcome::Applied => Err(&refusal),
         _ => Ok(server::report_of(record)),
     };
-    output::show(form, &BatchView { is_record: true, ..server::view_of(record, outcome) })
+    output::show(form, &BatchView { is_record: true, steps, ..server::view_of(record, outcome) })
 }
 
 async fn show_part(form: Form, connection: &Connection, id: &str) -> Result<Exit, CallError> {

@@ -1,6 +1,7 @@
 //! Submits, reads, lists, watches and cancels batches.
 
 use aptix_model::batch::{Batch, FilePatch, Origin};
+use aptix_model::batch_event::StepRecord;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, OwnerId, RequestId};
 use aptix_model::reason::{Detail, Reason};
@@ -138,11 +139,21 @@ impl Connection {
     /// # Errors
     /// NOT_FOUND.
     pub async fn get(&self, batch: BatchId) -> Result<BatchRecord, CallError> {
+        self.get_with_steps(batch).await.map(|(record, _)| record)
+    }
+
+    /// Reads a batch with its steps, oldest first.
+    ///
+    /// # Errors
+    /// NOT_FOUND.
+    pub async fn get_with_steps(&self, batch: BatchId) -> Result<(BatchRecord, Vec<StepRecord>), CallError> {
         let batch = Some(v1::get_batch_request::Batch::BatchId(batch.to_string()));
         let (workspace_id, view) = (self.workspace.to_string(), v1::BatchView::Full.into());
         let message = v1::GetBatchRequest { workspace_id, batch, view };
         let response = self.answer(self.batches().get_batch(timed(message, ANSWER))).await?;
-        record(response.batch)
+        // A step of a kind that this version does not know is passed over.
+        let steps = response.steps.into_iter().filter_map(|step| StepRecord::try_from(step).ok()).collect();
+        Ok((record(response.batch)?, steps))
     }
 
     /// Reads one file patch or one change by its id.
@@ -200,13 +211,13 @@ impl Connection {
         Ok(StateFeed { server: self.server.clone(), stream })
     }
 
-    /// Cancels a batch that has not ended.
+    /// Cancels a batch that has not ended; the record keeps why and by whom.
     ///
     /// # Errors
     /// NOT_FOUND; INVALID_STATE when it has ended another way.
-    pub async fn cancel(&self, batch: BatchId) -> Result<BatchState, CallError> {
+    pub async fn cancel(&self, batch: BatchId, reason: String, author: String) -> Result<BatchState, CallError> {
         let (workspace_id, batch_id) = (self.workspace.to_string(), batch.to_string());
-        let message = v1::CancelBatchRequest { workspace_id, batch_id };
+        let message = v1::CancelBatchRequest { workspace_id, batch_id, reason, author };
         let response = self.answer(self.batches().cancel_batch(timed(message, ANSWER))).await?;
         Ok(state(response.batch)?)
     }

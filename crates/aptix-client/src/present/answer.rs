@@ -1,5 +1,6 @@
 //! What became of a batch, as the one JSON object with fixed keys that commands print and tools answer with.
 
+use aptix_model::batch_event::StepRecord;
 use aptix_model::failure::{Excerpt, Failure};
 use aptix_model::reason::Detail;
 use aptix_model::report::Warning;
@@ -26,8 +27,23 @@ pub struct Answer<'a> {
     pub(crate) errors: Vec<ErrorAnswer<'a>>,
     pub(crate) warnings: Vec<TopWarning<'a>>,
     pub(crate) diff: &'a str,
+    /// Who did what to it, when and why; absent where no server was asked for a record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) steps: Vec<StepAnswer<'a>>,
     /// Of a record where no file has changed, what the batch asks for: in the manner of a diff, for readers.
     pub(crate) asked: String,
+}
+
+/// One step in the life of a batch.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepAnswer<'a> {
+    event: &'static str,
+    state: &'static str,
+    unix_ms: u64,
+    actor: &'static str,
+    actor_name: Option<&'a str>,
+    reason: Option<&'a str>,
 }
 
 /// A warning about the document, the batch or the workspace as a whole.
@@ -95,7 +111,20 @@ pub fn answer<'a>(view: &BatchView<'a>, taker: fn(&str) -> Option<String>) -> An
         errors: batch_errors(view, taker),
         warnings: view.all_warnings().map(top_warning).collect(),
         diff: report.map_or("", |report| &report.diff),
+        steps: view.steps.iter().map(step_answer).collect(),
         asked: if view.is_record && report.is_none() { asked(view.subject) } else { String::new() },
+    }
+}
+
+fn step_answer(step: &StepRecord) -> StepAnswer<'_> {
+    let facts = &step.facts;
+    StepAnswer {
+        event: facts.kind.word(),
+        state: facts.state.word(),
+        unix_ms: facts.at.0,
+        actor: facts.actor.kind.word(),
+        actor_name: facts.actor.name.as_deref(),
+        reason: facts.reason.as_deref(),
     }
 }
 

@@ -11,4 +11,5 @@ pub mod past;
 pub(crate) mod refused;
 pub mod text;
 pub(crate) mod untrusted;
+mod utc;
 pub mod view;

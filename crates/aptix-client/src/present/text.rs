@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use anstyle::AnsiColor;
+use aptix_model::batch_event::StepRecord;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::report::Report;
 
 use super::diff::{ShownLine, add_notes, show_diff};
 use super::file_answer::{asked_of, status};
 use super::untrusted::Quoted;
+use super::utc::utc;
 use super::view::{Asked, BatchView, Subject, state_for_people};
 
 /// What there is to see of a batch: what it takes back, its diff and a line for each file; what it asks for, while nothing has
@@ -18,6 +20,7 @@ use super::view::{Asked, BatchView, Subject, state_for_people};
 #[must_use]
 pub fn batch_text(view: &BatchView<'_>) -> String {
     let mut text = if view.is_record { head(view) } else { String::new() };
+    view.steps.iter().for_each(|step| add_step(&mut text, step));
     if view.is_record || view.outcome.is_ok() {
         add_undone(&mut text, view);
     }
@@ -44,6 +47,19 @@ pub fn head(view: &BatchView<'_>) -> String {
     let Some(stored) = &view.stored else { return String::new() };
     let label = view.subject.label().map_or_else(String::new, |label| format!(" {}", Quoted(label)));
     format!("batch {} {}{label}\n", stored.id, state_for_people(stored.state))
+}
+
+/// A line that says what was done to a batch, when, by whom, and why.
+fn add_step(text: &mut String, StepRecord { facts, .. }: &StepRecord) {
+    let done = facts.kind.word().to_ascii_lowercase();
+    let _ = write!(text, "{}  {done} by {}", utc(facts.at.0), facts.actor.kind.word().to_ascii_lowercase());
+    if let Some(name) = &facts.actor.name {
+        let _ = write!(text, " {}", Quoted(name));
+    }
+    if let Some(reason) = &facts.reason {
+        let _ = write!(text, ": {}", Quoted(reason));
+    }
+    text.push('\n');
 }
 
 /// A line that names the batch that is taken back.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use aptix_model::batch::{Batch, FileEdit, FilePatch};
+use aptix_model::batch_event::StepRecord;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, ChangeId, FilePatchId};
 use aptix_model::id_block;
@@ -36,6 +37,8 @@ pub struct BatchView<'a> {
     pub outcome: Result<Option<&'a Report>, &'a Refusal>,
     /// About the workspace, or the document, as a whole.
     pub warnings: &'a [Warning],
+    /// Who did what to it, when and why, oldest first, as its server keeps it.
+    pub steps: &'a [StepRecord],
     /// Whether a record is looked at, and not the outcome of a command: then it is named, and what it asks for is shown where
     /// no file has changed.
     pub is_record: bool,
@@ -114,6 +117,7 @@ impl<'a> BatchView<'a> {
             undoes: None,
             outcome,
             warnings: &[],
+            steps: &[],
             is_record: false,
             begins: (0, 0),
         }

@@ -307,7 +307,7 @@ impl v1::batch_service_server::BatchService for FakeServer {
             return Err(Status::unimplemented("an agent knows ids alone"));
         };
         let batch = self.events.borrow().iter().rev().find(|batch| batch.batch_id == wanted).cloned();
-        Ok(Response::new(v1::GetBatchResponse { batch }))
+        Ok(Response::new(v1::GetBatchResponse { batch, ..Default::default() }))
     }
 
     async fn submit_batch(

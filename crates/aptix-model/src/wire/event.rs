@@ -1,10 +1,12 @@
 //! What an event records, between the wire and the model.
 
-use super::field::{given, unknown_enum};
+use super::field::{given, millis, missing, unknown_enum};
+use super::record::batch_state;
 use super::v1;
 use crate::actor::{Actor, ActorKind};
-use crate::batch_event::EventKind;
+use crate::batch_event::{EventFacts, EventKind, StepRecord};
 use crate::failure::Failure;
+use crate::id::Revision;
 
 impl From<EventKind> for v1::EventKind {
     fn from(kind: EventKind) -> Self {
@@ -61,5 +63,34 @@ impl TryFrom<v1::Actor> for Actor {
 
     fn try_from(actor: v1::Actor) -> Result<Self, Failure> {
         Ok(Self { kind: actor_kind("actor.kind", actor.kind)?, name: given(actor.name) })
+    }
+}
+
+impl From<StepRecord> for v1::BatchStep {
+    fn from(StepRecord { revision, facts }: StepRecord) -> Self {
+        Self {
+            revision: revision.0,
+            kind: v1::EventKind::from(facts.kind).into(),
+            state: v1::BatchState::from(facts.state).into(),
+            time: Some(facts.at.into()),
+            actor: Some(facts.actor.into()),
+            reason: facts.reason.unwrap_or_default(),
+        }
+    }
+}
+
+impl TryFrom<v1::BatchStep> for StepRecord {
+    type Error = Failure;
+
+    fn try_from(step: v1::BatchStep) -> Result<Self, Failure> {
+        let at = step.time.as_ref().ok_or_else(|| missing("steps.time", "a time"))?;
+        let facts = EventFacts {
+            kind: event_kind("steps.kind", step.kind)?,
+            state: batch_state("steps.state", step.state)?,
+            at: millis(at),
+            actor: step.actor.unwrap_or_default().try_into()?,
+            reason: given(step.reason),
+        };
+        Ok(Self { revision: Revision(step.revision), facts })
     }
 }

@@ -1,6 +1,7 @@
 //! Cuts a report, or an answer that holds one, down to what one message may hold: each kind of message leaves out one part
 //! after the other, in its own order, until it fits.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use prost::Message;
@@ -21,8 +22,8 @@ pub const SENT_BYTES: usize = MESSAGE_BYTES - 64;
 /// Bytes of a batch that one message of a stream carries: streams are many, and their readers may be slow.
 const STREAMED_BYTES: usize = 64 << 10;
 
-/// Bytes of a name beside the batch of an event.
-const ACTOR_BYTES: usize = 1 << 10;
+/// Bytes of a name, and of a reason, beside the batch of an event.
+const WORDS_BYTES: usize = 1 << 10;
 
 /// A part that a report can do without.
 #[derive(Clone, Copy)]
@@ -115,11 +116,27 @@ pub fn event(mut batch: v1::Batch) -> v1::Batch {
     batch
 }
 
+/// The batch with its steps, with as much of the batch as a message carries beside them.
+#[must_use]
+pub fn with_steps(mut batch: v1::Batch, steps: Vec<v1::BatchStep>) -> v1::GetBatchResponse {
+    let beside: usize = steps.iter().map(|step| step.encoded_len() + 8).sum();
+    let room = ROOM.saturating_sub(beside);
+    batch.content_omitted |= fit(&mut batch, room, &ANSWERED, |batch, step| step.leave_out(batch));
+    v1::GetBatchResponse { batch: Some(batch), steps }
+}
+
 /// Who did it, with as much of the name as an event carries.
 #[must_use]
 pub fn actor(mut actor: v1::Actor) -> v1::Actor {
-    actor.name.truncate(actor.name.floor_char_boundary(ACTOR_BYTES));
+    actor.name = words(actor.name);
     actor
+}
+
+/// As much of a text as an event carries beside its batch.
+#[must_use]
+pub fn words(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(WORDS_BYTES));
+    text
 }
 
 /// As [`event`], of a batch whose content came with an earlier message.

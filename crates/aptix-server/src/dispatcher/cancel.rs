@@ -26,18 +26,34 @@ pub struct Rejection {
     pub reviewer: Option<String>,
 }
 
+/// Why a batch is withdrawn, and by whom.
+#[derive(Clone, Debug, Default)]
+pub struct Withdrawal {
+    /// Why, if they said.
+    pub reason: Option<String>,
+    /// Their name, if it is known.
+    pub author: Option<String>,
+}
+
 impl Dispatcher {
     /// Withdraws a batch; one that is withdrawn already stays so.
     ///
     /// # Errors
-    /// When there is no such batch, or it has ended another way.
-    pub async fn cancel(self: &Arc<Self>, workspace: WorkspaceId, id: BatchId) -> Result<BatchRecord, Refusal> {
+    /// When there is no such batch, it has ended another way, or a text is too long.
+    pub async fn cancel(
+        self: &Arc<Self>,
+        workspace: WorkspaceId,
+        id: BatchId,
+        withdrawal: Withdrawal,
+    ) -> Result<BatchRecord, Refusal> {
+        self.check_texts([("reason", withdrawal.reason.as_ref()), ("author", withdrawal.author.as_ref())])?;
         let this = Arc::clone(self);
-        let withdraw = |batch: &BatchRecord| match batch.state {
+        let withdraw = move |batch: &BatchRecord| match batch.state {
             BatchState::Cancelled => Ok(None),
             state if state.is_open() => {
-                let author = Actor::unnamed(ActorKind::Author);
-                Ok(Some(Move::new(Step::Cancel, EventKind::Cancelled, author, mint::now(), Event::Cancelled)))
+                let author = Actor { kind: ActorKind::Author, name: withdrawal.author.clone() };
+                let step = Move::new(Step::Cancel, EventKind::Cancelled, author, mint::now(), Event::Cancelled);
+                Ok(Some(Move { reason: withdrawal.reason.clone(), ..step }))
             }
             state => Err(has_ended(state, "cancelled")),
         };
@@ -54,25 +70,28 @@ impl Dispatcher {
         id: BatchId,
         rejection: Rejection,
     ) -> Result<BatchRecord, Refusal> {
-        let most = self.settings.limits.text_bytes;
-        let texts = [("reason", Some(&rejection.reason)), ("reviewer", rejection.reviewer.as_ref())];
-        if let Some((field, Some(text))) =
-            texts.into_iter().find(|(_, text)| text.is_some_and(|text| text.len() > most))
-        {
-            let message = format!("{field} has {} bytes, at most {most} are kept", text.len());
-            return Err(Failure::new(Reason::TooLarge, message).detail(Detail::Text).field(field).into());
-        }
+        self.check_texts([("reason", Some(&rejection.reason)), ("reviewer", rejection.reviewer.as_ref())])?;
         let this = Arc::clone(self);
         let refuse = move |batch: &BatchRecord| match batch.state {
             BatchState::Rejected => Ok(None),
             state if state.is_open() => {
                 let person = Actor { kind: ActorKind::Person, name: rejection.reviewer.clone() };
                 let step = Move::new(Step::Reject, EventKind::Rejected, person, mint::now(), Event::Rejected);
-                Ok(Some(Move { report: Some(rejected(&rejection)), ..step }))
+                let reason = Some(rejection.reason.clone()).filter(|reason| !reason.is_empty());
+                Ok(Some(Move { report: Some(rejected(&rejection)), reason, ..step }))
             }
             state => Err(has_ended(state, "rejected")),
         };
         self.to_the_end(async move { this.step(&workspace, id, refuse).await }).await
+    }
+
+    /// Refuses a text of this name that is longer than what is kept.
+    fn check_texts(&self, texts: [(&str, Option<&String>); 2]) -> Result<(), Refusal> {
+        let most = self.settings.limits.text_bytes;
+        let too_long = texts.into_iter().find(|(_, text)| text.is_some_and(|text| text.len() > most));
+        let Some((field, Some(text))) = too_long else { return Ok(()) };
+        let message = format!("{field} has {} bytes, at most {most} are kept", text.len());
+        Err(Failure::new(Reason::TooLarge, message).detail(Detail::Text).field(field).into())
     }
 }
 

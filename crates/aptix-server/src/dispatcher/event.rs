@@ -1,7 +1,7 @@
 //! One event of a workspace as its readers are sent it: what happened, with the batch or with what is damaged of it.
 
 use aptix_model::actor::{Actor, ActorKind};
-use aptix_model::batch_event::{EventFacts, EventKind};
+use aptix_model::batch_event::{EventFacts, EventKind, StepRecord};
 use aptix_model::cursor::Cursor;
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use aptix_model::record::BatchRecord;
@@ -58,6 +58,20 @@ impl Dispatcher {
         let facts = facts.or_else(|| derived(revision, batch.as_deref().ok()?));
         Ok(WorkspaceEvent { revision, cursor: self.cursor(revision, digest), facts, batch })
     }
+
+    /// Every step of a batch, oldest first; one that cannot be read is left out with all before it.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn steps(&self, batch: &BatchRecord) -> Result<Vec<StepRecord>, StoreError> {
+        let steps = self.store.steps(batch.workspace.clone(), batch.id, batch.revision).await?;
+        let facts = steps.into_iter().map_while(|Event { revision, facts, .. }| {
+            Some(StepRecord { revision, facts: facts.or_else(|| derived(revision, batch))? })
+        });
+        let mut steps: Vec<_> = facts.collect();
+        steps.reverse();
+        Ok(steps)
+    }
 }
 
 /// What happened in an event that was stored without it. Those versions stored an approved batch with one event, and ended it
@@ -66,7 +80,7 @@ fn derived(revision: Revision, batch: &BatchRecord) -> Option<EventFacts> {
     if revision < batch.revision || batch.state.is_open() {
         let actor = Actor::unnamed(ActorKind::Author);
         let (kind, state) = (EventKind::Submitted, BatchState::Approved);
-        return Some(EventFacts { kind, state, at: batch.created, actor });
+        return Some(EventFacts { kind, state, at: batch.created, actor, reason: None });
     }
     let (kind, actor) = match batch.state {
         BatchState::Applied | BatchState::Failed => (EventKind::Reported, ActorKind::Agent),
@@ -74,7 +88,7 @@ fn derived(revision: Revision, batch: &BatchRecord) -> Option<EventFacts> {
         BatchState::Cancelled => (EventKind::Cancelled, ActorKind::Author),
         _ => return None,
     };
-    Some(EventFacts { kind, state: batch.state, at: batch.updated, actor: Actor::unnamed(actor) })
+    Some(EventFacts { kind, state: batch.state, at: batch.updated, actor: Actor::unnamed(actor), reason: None })
 }
 
 /// Logs that a record was passed over.

@@ -63,6 +63,7 @@ impl Dispatcher {
                 batch: id,
                 kind: EventKind::Reported,
                 actor: self.reporter(workspace, report.outcome),
+                reason: rejected_because(&report),
                 from: batch.state,
                 to,
                 at: mint::now(),
@@ -127,6 +128,12 @@ impl Dispatcher {
         let failure = Failure::new(Reason::BlobMissing, message).hint("upload each with UploadBlob, then report again");
         Err(Refusal::BlobsMissing(Box::new(failure), missing))
     }
+}
+
+/// What the person said who rejected a batch at its agent. Why one failed is in its report alone.
+fn rejected_because(report: &Report) -> Option<String> {
+    let failure = report.failures.first().filter(|_| report.outcome == Outcome::Rejected)?;
+    Some(failure.message.clone())
 }
 
 pub(super) fn lease_lost(epoch: u64) -> Refusal {

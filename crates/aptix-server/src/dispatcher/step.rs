@@ -22,6 +22,8 @@ pub(super) struct Move {
     pub(super) step: Step,
     pub(super) kind: EventKind,
     pub(super) actor: Actor,
+    /// Why, if a reason was given.
+    pub(super) reason: Option<String>,
     pub(super) at: UnixMillis,
     pub(super) report: Option<Report>,
     /// The request that has a prepared batch applied.
@@ -32,7 +34,7 @@ pub(super) struct Move {
 impl Move {
     /// A step of which nothing else is to be kept.
     pub(super) const fn new(step: Step, kind: EventKind, actor: Actor, at: UnixMillis, logged: Event<'static>) -> Self {
-        Self { step, kind, actor, at, report: None, freed: None, logged }
+        Self { step, kind, actor, reason: None, at, report: None, freed: None, logged }
     }
 }
 
@@ -52,12 +54,14 @@ impl Dispatcher {
         let mut batch = self.batch(workspace, BatchSelector::Id(id)).await?;
         // A state that changed meanwhile is looked at again; states only go forward, so this ends.
         loop {
-            let Some(Move { step, kind, actor, at, report, freed, logged }) = decide(&batch)? else { return Ok(batch) };
+            let Some(taken) = decide(&batch)? else { return Ok(batch) };
+            let Move { step, kind, actor, reason, at, report, freed, logged } = taken;
             let step = Transition {
                 workspace: workspace.clone(),
                 batch: id,
                 kind,
                 actor,
+                reason,
                 from: batch.state,
                 to: batch.state.after(step).map_err(|error| {
                     Refusal::denied(Failure::new(Reason::InvalidState, error.to_string()).hint("look at the batch"))

@@ -21,7 +21,7 @@ use super::status::status;
 use super::submitted::{Submitted, WARNINGS, check_size, edit_bytes};
 use super::{batch_list, part, prepared};
 use crate::dispatcher::Dispatcher;
-use crate::dispatcher::cancel::Rejection;
+use crate::dispatcher::cancel::{Rejection, Withdrawal};
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::log_repeated;
 use crate::dispatcher::watch::BatchUpdate;
@@ -112,7 +112,9 @@ impl v1::batch_service_server::BatchService for BatchService {
         let view = View::asked(request.view).map_err(status)?;
         let which = selector(request.batch).map_err(status)?;
         let batch = self.dispatcher.batch(&workspace, which).await.map_err(status)?;
-        Ok(Response::new(v1::GetBatchResponse { batch: Some(fit::answer(view.message(batch))) }))
+        let steps = self.dispatcher.steps(&batch).await.map_err(status)?;
+        let steps = steps.into_iter().map(Into::into).collect();
+        Ok(Response::new(fit::with_steps(view.message(batch), steps)))
     }
 
     async fn get_change(
@@ -213,7 +215,9 @@ impl BatchService {
     async fn cancel(&self, request: v1::CancelBatchRequest) -> Result<BatchRecord, Refusal> {
         let workspace = wire::id("workspaceId", &request.workspace_id)?;
         let batch = wire::id("batchId", &request.batch_id)?;
-        self.dispatcher.cancel(workspace, batch).await
+        let given = |text: String| Some(text).filter(|text| !text.is_empty());
+        let withdrawal = Withdrawal { reason: given(request.reason), author: given(request.author) };
+        self.dispatcher.cancel(workspace, batch, withdrawal).await
     }
 
     async fn reject(&self, request: v1::RejectBatchRequest) -> Result<BatchRecord, Refusal> {

@@ -16,6 +16,7 @@ pub(super) fn message(event: WorkspaceEvent, encode: impl FnOnce(BatchRecord) ->
         message.state = v1::BatchState::from(facts.state).into();
         message.time = Some(facts.at.into());
         message.actor = Some(fit::actor(facts.actor.into()));
+        message.reason = fit::words(facts.reason.unwrap_or_default());
     }
     match batch {
         Ok(batch) => message.batch = Some(encode(*batch)),

@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended, LocalBatch,
-    Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts, disk,
+    Answer, Appended, BatchSelector, CloudFile, Event, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended,
+    LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts, disk,
 };
 
 /// How long after a failure the disk is tried, and how long at most after another one.
@@ -197,6 +197,7 @@ impl Store for HealingStore {
         batch(workspace: WorkspaceId, which: BatchSelector) -> Option<BatchRecord>;
         batches(workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Vec<Listed>;
         events(workspace: WorkspaceId, after: Revision, limit: usize) -> Vec<Listed>;
+        steps(workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Vec<Event>;
         file(workspace: WorkspaceId, path: RootedPath) -> Option<CloudFile>;
         files_with_key(workspace: WorkspaceId, doc_path: DocPath) -> Vec<CloudFile>;
         files(workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Vec<ListedFile>;

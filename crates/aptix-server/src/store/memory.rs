@@ -272,6 +272,13 @@ impl Store for MemoryStore {
         })
     }
 
+    fn steps(&self, workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Answer<'_, Vec<Event>> {
+        self.read(&workspace, |workspace| {
+            let events = (1..=newest.0).rev().filter_map(|revision| workspace.event(Revision(revision)));
+            events.filter(|event| event.batch == batch).collect()
+        })
+    }
+
     fn file(&self, workspace: WorkspaceId, path: RootedPath) -> Answer<'_, Option<CloudFile>> {
         self.read(&workspace, |workspace| workspace.files.get(&path).cloned())
     }

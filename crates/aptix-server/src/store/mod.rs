@@ -6,7 +6,7 @@
 
 use std::pin::Pin;
 
-use aptix_model::actor::{Actor, ActorKind};
+use aptix_model::actor::Actor;
 use aptix_model::batch::BlobRef;
 use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
@@ -118,6 +118,8 @@ pub struct Transition {
     pub kind: EventKind,
     /// Who does it.
     pub actor: Actor,
+    /// Why, if a reason was given.
+    pub reason: Option<String>,
     /// The state it must be in.
     pub from: BatchState,
     /// The state it is in afterwards.
@@ -146,15 +148,16 @@ impl Transition {
     /// What its event records.
     #[must_use]
     pub fn facts(&self) -> EventFacts {
-        EventFacts { kind: self.kind, state: self.to, at: self.at, actor: self.actor.clone() }
+        let (actor, reason) = (self.actor.clone(), self.reason.clone());
+        EventFacts { kind: self.kind, state: self.to, at: self.at, actor, reason }
     }
 }
 
 /// What the event records that stores a batch.
 fn submitted(batch: &BatchRecord) -> EventFacts {
-    let actor = Actor::unnamed(ActorKind::Author);
+    let actor = batch.author();
     let kind = if batch.preparation().is_some() { EventKind::Prepared } else { EventKind::Submitted };
-    EventFacts { kind, state: batch.state, at: batch.created, actor }
+    EventFacts { kind, state: batch.state, at: batch.created, actor, reason: None }
 }
 
 /// The step that withdraws the batch whose place a new one takes.
@@ -164,7 +167,8 @@ fn replacement(batch: &BatchRecord) -> Option<Transition> {
         workspace: batch.workspace.clone(),
         batch: replaced,
         kind: EventKind::Cancelled,
-        actor: Actor::unnamed(ActorKind::Author),
+        actor: batch.author(),
+        reason: Some(format!("batch {} takes its place", batch.id)),
         from: BatchState::Prepared,
         to: BatchState::Cancelled,
         at: batch.created,
@@ -194,7 +198,7 @@ impl LocalBatch {
     /// What its event records.
     fn facts(&self) -> EventFacts {
         let BatchRecord { state, created, .. } = self.batch;
-        EventFacts { kind: EventKind::Local, state, at: created, actor: self.actor.clone() }
+        EventFacts { kind: EventKind::Local, state, at: created, actor: self.actor.clone(), reason: None }
     }
 }
 
@@ -418,6 +422,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// The workspace's events after a revision, in their order.
     fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>>;
+
+    /// The events of one batch, newest first, from that with this revision on; those that no record which can be read leads to are
+    /// left out.
+    fn steps(&self, workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Answer<'_, Vec<Event>>;
 
     /// The file with this path.
     fn file(&self, workspace: WorkspaceId, path: RootedPath) -> Answer<'_, Option<CloudFile>>;

@@ -85,7 +85,11 @@ async fn what_is_not_there_is_not_found() {
             ..v1::WatchBatchRequest::default()
         };
         not_found(client.batches.watch_batch(watch).await.map(drop).unwrap_err());
-        let cancel = v1::CancelBatchRequest { workspace_id: workspace_id.clone(), batch_id: ABSENT.to_owned() };
+        let cancel = v1::CancelBatchRequest {
+            workspace_id: workspace_id.clone(),
+            batch_id: ABSENT.to_owned(),
+            ..Default::default()
+        };
         not_found(client.batches.cancel_batch(cancel).await.unwrap_err());
         let change = v1::GetChangeRequest { workspace_id: workspace_id.clone(), id: ABSENT.to_owned() };
         not_found(client.batches.get_change(change).await.unwrap_err());

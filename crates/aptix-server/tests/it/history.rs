@@ -170,7 +170,8 @@ async fn the_states_of_a_batch_go_on_behind_a_cursor() {
     let mut states = first.client.batches.watch_batch(watch(None)).await.unwrap().into_inner();
     let cursor = next(&mut states).await.unwrap().cursor.unwrap();
     let mut later = first.client.batches.watch_batch(watch(Some(cursor.clone()))).await.unwrap().into_inner();
-    let cancel = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone() };
+    let cancel =
+        v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), ..Default::default() };
     first.client.batches.cancel_batch(cancel).await.unwrap();
     let update = next(&mut later).await.unwrap();
     assert_eq!(update.batch.unwrap().state(), v1::BatchState::Cancelled);

@@ -254,7 +254,11 @@ async fn what_an_answer_leaves_out_is_said() {
             assert_eq!(state.edit.as_ref().unwrap().files[0].action.is_none(), omitted);
         }
         assert_eq!(client.get("w", &sent.batch_id).await.unwrap(), sent);
-        let cancel = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: sent.batch_id.clone() };
+        let cancel = v1::CancelBatchRequest {
+            workspace_id: "w".to_owned(),
+            batch_id: sent.batch_id.clone(),
+            ..Default::default()
+        };
         client.batches.cancel_batch(cancel).await.unwrap();
         let ended = next(&mut states).await.unwrap().batch.unwrap();
         assert!(ended.content_omitted && ended.edit.unwrap().files[0].action.is_none(), "the state was sent before");

@@ -13,8 +13,8 @@ use aptix_model::wire::v1;
 use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended, LocalBatch,
-    Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
+    Answer, Appended, BatchSelector, CloudFile, Event, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended,
+    LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
 };
 use serde_json::{Value, json};
 use tokio_util::bytes::Bytes;
@@ -223,7 +223,8 @@ async fn a_refused_call_about_a_batch_is_logged_with_its_reasons() {
     client.report("w", &batch.batch_id, 7, failed("FILE_EXISTS")).await.unwrap_err();
     assert_eq!(log.events(), [about("Call.Refused", "ReportBatch", "LEASE_LOST")]);
 
-    let cancel = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone() };
+    let cancel =
+        v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), ..Default::default() };
     client.batches.cancel_batch(cancel.clone()).await.unwrap();
     assert_eq!(log.events(), [event("Batch.Cancelled", json!({ "BatchId": batch.batch_id }))]);
     let other = client.submit(submit("w", "r1-rejected", vec![create_text("a.txt", "")])).await.unwrap().batch_id;
@@ -307,6 +308,9 @@ impl Store for FailedStore {
         self.0.batch(workspace, which)
     }
     fn batches(&self, _: WorkspaceId, _: Option<Revision>, _: usize) -> Answer<'_, Vec<Listed>> {
+        failure()
+    }
+    fn steps(&self, _: WorkspaceId, _: BatchId, _: Revision) -> Answer<'_, Vec<Event>> {
         failure()
     }
     fn events(&self, _: WorkspaceId, _: Revision, _: usize) -> Answer<'_, Vec<Listed>> {

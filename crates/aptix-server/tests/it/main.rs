@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod audit;
 mod bad_input;
 mod blobs;
 mod busy;

@@ -69,7 +69,8 @@ async fn reject(client: &mut Clients, id: &str, reason: &str) -> Result<v1::Batc
 }
 
 async fn cancel(client: &mut Clients, id: &str) -> Result<v1::Batch, Status> {
-    let request = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: id.to_owned() };
+    let request =
+        v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: id.to_owned(), ..Default::default() };
     client.batches.cancel_batch(request).await.map(|answer| answer.into_inner().batch.unwrap())
 }
 

@@ -13,8 +13,8 @@ use aptix_model::wire::v1;
 use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended, LocalBatch,
-    Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
+    Answer, Appended, BatchSelector, CloudFile, Event, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended,
+    LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
 };
 use tokio_util::bytes::Bytes;
 use tonic::Code;
@@ -75,6 +75,10 @@ impl Store for Reopening {
     fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Listed>> {
         self.inner.batches(workspace, before, limit)
     }
+    fn steps(&self, workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Answer<'_, Vec<Event>> {
+        self.inner.steps(workspace, batch, newest)
+    }
+
     fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>> {
         self.inner.events(workspace, after, limit)
     }

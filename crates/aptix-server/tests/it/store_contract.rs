@@ -114,6 +114,7 @@ pub(crate) fn step(batch: &BatchRecord, to: BatchState) -> Transition {
         batch: batch.id,
         kind: EventKind::Reported,
         actor: Actor { kind: ActorKind::Agent, name: Some("laptop".to_owned()) },
+        reason: Some("as planned".to_owned()),
         from: batch.state,
         to,
         at: UnixMillis(1_800_000_000_000),
@@ -375,9 +376,20 @@ async fn an_event_says_what_happened(store: Arc<impl Store>) {
         state: BatchState::Approved,
         at: stored.created,
         actor: Actor::unnamed(ActorKind::Author),
+        reason: None,
     };
-    let reported =
-        EventFacts { kind: EventKind::Reported, state: BatchState::Failed, at: ended.at, actor: ended.actor };
+    let reported = EventFacts {
+        kind: EventKind::Reported,
+        state: BatchState::Failed,
+        at: ended.at,
+        actor: ended.actor,
+        reason: ended.reason,
+    };
+    // The steps of a batch alone, whatever happened beside it.
+    append(&store, batch(2, "w", "r2")).await;
+    let steps = store.steps(workspace("w"), stored.id, Revision(2)).await.unwrap();
+    let steps: Vec<_> = steps.into_iter().map(|event| (event.revision.0, event.facts.unwrap())).collect();
+    assert_eq!(steps, [(2, reported.clone()), (1, submitted.clone())]);
     assert_eq!(facts, [submitted, reported]);
 }
 

@@ -297,7 +297,8 @@ async fn a_batch_is_withdrawn_once_and_stays_withdrawn() {
     };
     let mut states = client.batches.watch_batch(watch).await.unwrap().into_inner();
     assert_eq!(next(&mut states).await.unwrap().batch.unwrap().state(), v1::BatchState::Approved);
-    let cancel = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone() };
+    let cancel =
+        v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: batch.batch_id.clone(), ..Default::default() };
     let answer = client.batches.cancel_batch(cancel.clone()).await.unwrap().into_inner().batch.unwrap();
     assert_eq!((answer.state(), answer.revision), (v1::BatchState::Cancelled, 2));
     assert_eq!(client.batches.cancel_batch(cancel.clone()).await.unwrap().into_inner().batch, Some(answer));

@@ -49,7 +49,11 @@ async fn three_batches(client: &mut Clients) -> Vec<v1::Batch> {
     let mut report = failed("TEXT_NOT_FOUND");
     report.failures[0].nearest = nearest;
     client.report("w", &batches[1].batch_id, epoch, report).await.unwrap();
-    let cancel = v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: batches[2].batch_id.clone() };
+    let cancel = v1::CancelBatchRequest {
+        workspace_id: "w".to_owned(),
+        batch_id: batches[2].batch_id.clone(),
+        ..Default::default()
+    };
     client.batches.cancel_batch(cancel).await.unwrap();
     batches
 }

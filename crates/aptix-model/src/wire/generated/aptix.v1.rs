@@ -1369,6 +1369,28 @@ pub struct Actor {
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
 }
+/// One step in the life of a batch, as it was recorded when it was taken. Steps are never changed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BatchStep {
+    /// The revision of its event.
+    #[prost(uint64, tag = "1")]
+    pub revision: u64,
+    /// What happened.
+    #[prost(enumeration = "EventKind", tag = "2")]
+    pub kind: i32,
+    /// The state of the batch right after it.
+    #[prost(enumeration = "BatchState", tag = "3")]
+    pub state: i32,
+    /// When the server stored it.
+    #[prost(message, optional, tag = "4")]
+    pub time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Who did it, as far as that is known.
+    #[prost(message, optional, tag = "5")]
+    pub actor: ::core::option::Option<Actor>,
+    /// Why. Empty if no reason was given.
+    #[prost(string, tag = "6")]
+    pub reason: ::prost::alloc::string::String,
+}
 /// Whose turn a batch came from. Carried into every log line about the batch, on the server and at the agent.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Origin {
@@ -3330,6 +3352,9 @@ pub struct BatchEvent {
     /// most the first 1 KiB.
     #[prost(message, optional, tag = "8")]
     pub actor: ::core::option::Option<Actor>,
+    /// Why; at most the first 1 KiB. Empty if no reason was given.
+    #[prost(string, tag = "9")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// Nothing happened for a while, and the connection is alive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4267,6 +4292,10 @@ pub struct GetBatchResponse {
     /// The batch, with its report once there is one.
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
+    /// Every step of the batch, oldest first: who did what, when, and why. A step that the server cannot read, or that was stored
+    /// by a version without this record, is left out with all before it.
+    #[prost(message, repeated, tag = "2")]
+    pub steps: ::prost::alloc::vec::Vec<BatchStep>,
 }
 /// Asks for one change or one file patch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4408,6 +4437,12 @@ pub struct CancelBatchRequest {
     /// The batch.
     #[prost(string, tag = "2")]
     pub batch_id: ::prost::alloc::string::String,
+    /// Why, for the record. At most 64 KiB, like the author.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+    /// Who withdraws it, for the record. Empty if they give no name.
+    #[prost(string, tag = "4")]
+    pub author: ::prost::alloc::string::String,
 }
 /// Answers with the withdrawn batch.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -4774,7 +4809,7 @@ pub mod batch_service_client {
         /// then refused (RESULT_FINAL), and the batch stays CANCELLED. Cancelling a cancelled batch again answers the same.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: an id is not one, or none is set.
+        /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
         /// - NOT_FOUND: the workspace has no such batch.
         /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended another way.
         pub async fn cancel_batch(
@@ -4976,7 +5011,7 @@ pub mod batch_service_server {
         /// then refused (RESULT_FINAL), and the batch stays CANCELLED. Cancelling a cancelled batch again answers the same.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: an id is not one, or none is set.
+        /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
         /// - NOT_FOUND: the workspace has no such batch.
         /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended another way.
         async fn cancel_batch(

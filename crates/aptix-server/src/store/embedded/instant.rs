@@ -192,6 +192,27 @@ impl Instant<'_> {
         Ok(listed)
     }
 
+    /// The events of a batch, newest first, as far as one that can be read leads to the next.
+    pub(super) fn steps(
+        &self,
+        workspace: &WorkspaceId,
+        id: BatchId,
+        newest: Revision,
+    ) -> Result<Vec<Event>, StoreError> {
+        let (mut steps, mut at) = (Vec::new(), Some(newest));
+        while let Some(revision) = at {
+            let Ok(Some(happened)) = self.event(workspace, revision) else { break };
+            let Happened { batch, digest, facts, previous } = happened;
+            if batch != id {
+                break;
+            }
+            steps.push(Event { revision, batch, digest, facts });
+            // Every step leads to an older one, so this ends.
+            at = previous.filter(|previous| *previous < revision);
+        }
+        Ok(steps)
+    }
+
     /// Events in their order. Revisions have no gap: what is not found, or cannot be read, is reported in its place.
     pub(super) fn events(
         &self,

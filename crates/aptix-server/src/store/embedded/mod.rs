@@ -48,8 +48,8 @@ use self::tables::Tables;
 use self::unnamed::{Attention, unname};
 use self::writes::{append, append_local, counters, transition};
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended, LocalBatch,
-    Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
+    Answer, Appended, BatchSelector, CloudFile, Event, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended,
+    LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
 };
 use crate::cpu_pool::Turnkeeper;
 use crate::mint;
@@ -239,6 +239,10 @@ impl Store for EmbeddedStore {
 
     fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>> {
         self.read(move |now| now.events(&workspace, after, limit))
+    }
+
+    fn steps(&self, workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Answer<'_, Vec<Event>> {
+        self.read(move |now| now.steps(&workspace, batch, newest))
     }
 
     fn file(&self, workspace: WorkspaceId, path: RootedPath) -> Answer<'_, Option<CloudFile>> {

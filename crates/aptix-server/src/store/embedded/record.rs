@@ -18,6 +18,8 @@ use crate::store::{CloudFile, Lease, StoreError, UploadId};
 const CHAINED: u8 = 2;
 /// Since this version the record of an event says what happened, and that of a workspace's counters how many batches are open.
 const WITH_FACTS: u8 = 3;
+/// Since this version the record of an event names the event before of the same batch.
+const LINKED: u8 = 6;
 /// The version of every other record.
 pub(super) const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
@@ -49,6 +51,8 @@ pub(super) struct Happened {
     pub(super) digest: Option<Sha256Digest>,
     /// `None` in a record of an earlier version.
     pub(super) facts: Option<EventFacts>,
+    /// The event before of the same batch; `None` for its first, and in a record of an earlier version.
+    pub(super) previous: Option<Revision>,
 }
 
 /// A blob's bytes: which upload they came by, and how many they are.
@@ -88,10 +92,11 @@ pub(super) fn decode_counters(record: &[u8]) -> Result<Counters, StoreError> {
 
 pub(super) fn encode_event(event: &Happened) -> Slice {
     let digest = event.digest.as_ref().map(|digest| digest.as_bytes().as_slice());
-    let version = if event.facts.is_some() { WITH_FACTS } else { CHAINED };
+    let version = if event.facts.is_some() { LINKED } else { CHAINED };
     let record = Writer::with_version(version).bytes(event.batch.0.as_bytes()).optional(digest);
+    let previous = event.previous.unwrap_or_default();
     match &event.facts {
-        Some(facts) => record.bytes(&encode_facts(facts)).finish(),
+        Some(facts) => record.bytes(&encode_facts(facts)).number(previous.0).finish(),
         None => record.finish(),
     }
 }
@@ -99,27 +104,36 @@ pub(super) fn encode_event(event: &Happened) -> Slice {
 pub(super) fn decode_event(record: &[u8]) -> Result<Happened, StoreError> {
     let chained = |fields: &mut Fields<'_>| Some((BatchId(fields.id()?), fields.optional_digest()?));
     match record.first() {
-        Some(&VERSION) => Ok(Happened { batch: decode_id(record)?, digest: None, facts: None }),
+        Some(&VERSION) => Ok(Happened { batch: decode_id(record)?, digest: None, facts: None, previous: None }),
         Some(&CHAINED) => {
             let (batch, digest) = read_version(CHAINED, "an event", record, chained)?;
-            Ok(Happened { batch, digest, facts: None })
+            Ok(Happened { batch, digest, facts: None, previous: None })
         }
-        _ => read_version(WITH_FACTS, "an event", record, |fields| {
-            let (batch, digest) = chained(fields)?;
-            Some(Happened { batch, digest, facts: Some(decode_facts(fields.bytes()?)?) })
-        }),
+        version => {
+            let is_linked = version != Some(&WITH_FACTS);
+            read_version(if is_linked { LINKED } else { WITH_FACTS }, "an event", record, |fields| {
+                let (batch, digest) = chained(fields)?;
+                let facts = Some(decode_facts(fields.bytes()?)?);
+                let previous = if is_linked { Some(Revision(fields.number()?)) } else { None };
+                Some(Happened { batch, digest, facts, previous: previous.filter(|previous| previous.0 > 0) })
+            })
+        }
     }
 }
 
 /// What an event records beside its batch; without a checksum of its own.
 pub(super) fn encode_facts(facts: &EventFacts) -> Vec<u8> {
-    Writer::new()
+    let facts_without_reason = Writer::new()
         .bytes(facts.kind.word().as_bytes())
         .bytes(facts.state.word().as_bytes())
         .number(facts.at.0)
         .bytes(facts.actor.kind.word().as_bytes())
-        .optional(facts.actor.name.as_deref().map(str::as_bytes))
-        .fields
+        .optional(facts.actor.name.as_deref().map(str::as_bytes));
+    // Earlier versions wrote none, and the digest of their commits is over these bytes.
+    match &facts.reason {
+        Some(reason) => facts_without_reason.bytes(reason.as_bytes()).fields,
+        None => facts_without_reason.fields,
+    }
 }
 
 fn decode_facts(bytes: &[u8]) -> Option<EventFacts> {
@@ -128,7 +142,8 @@ fn decode_facts(bytes: &[u8]) -> Option<EventFacts> {
     let state = BatchState::from_word(fields.text()?)?;
     let at = UnixMillis(fields.number()?);
     let actor = Actor { kind: ActorKind::from_word(fields.text()?)?, name: fields.optional_text()? };
-    fields.0.is_empty().then_some(EventFacts { kind, state, at, actor })
+    let reason = if fields.0.is_empty() { None } else { Some(fields.text()?.to_owned()) };
+    fields.0.is_empty().then_some(EventFacts { kind, state, at, actor, reason })
 }
 
 pub(super) fn encode_head(head: Head) -> Slice {
@@ -355,7 +370,7 @@ mod tests {
         assert_eq!(decode_counters(&counters), Ok(expected));
         let chained = Counters { digest: Some(Sha256Digest::EMPTY), ..expected };
         assert_eq!(decode_counters(&encode_counters(chained)), Ok(chained));
-        let event = Happened { batch: BatchId(Uuid::from_u128(5)), digest: None, facts: None };
+        let event = Happened { batch: BatchId(Uuid::from_u128(5)), digest: None, facts: None, previous: None };
         assert_eq!(decode_event(&encode_id(event.batch.0)), Ok(event.clone()));
         let chained = Happened { digest: Some(Sha256Digest::EMPTY), ..event };
         assert_eq!(decode_event(&encode_event(&chained)), Ok(chained));

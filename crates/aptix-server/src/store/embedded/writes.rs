@@ -95,7 +95,8 @@ fn put_new(mut counters: Counters, batch: &mut BatchRecord, facts: EventFacts) -
     let (content, state) = (batch_record::encode_batch(batch), batch_record::encode_state(batch));
     let parts = [batch.id.0.as_bytes().as_slice(), &content, &state, &record::encode_facts(&facts)];
     counters.digest = Some(chain::next(counters.digest, parts));
-    let event = record::encode_event(&Happened { batch: batch.id, digest: counters.digest, facts: Some(facts) });
+    let happened = Happened { batch: batch.id, digest: counters.digest, facts: Some(facts), previous: None };
+    let event = record::encode_event(&happened);
     let due = due(batch).map(|key| Put::Record(key, record::encode_texts(&[batch.workspace.to_string()])));
     let puts = [
         Put::Record(keys::batch(batch.id), content),
@@ -135,7 +136,7 @@ pub(super) fn transition(view: &View<'_>, step: Transition) -> Result<(Transitio
 /// What takes a step of a batch, without its files, under the next revision.
 fn put_step(counters: &mut Counters, mut batch: BatchRecord, step: Transition) -> (BatchRecord, Vec<Put>) {
     counters.newest = counters.newest.next();
-    let facts = step.facts();
+    let (facts, previous) = (step.facts(), Some(batch.revision));
     counters.open = counters
         .open
         .map(|open| (open + u64::from(step.to.is_open())).saturating_sub(u64::from(batch.state.is_open())));
@@ -144,7 +145,8 @@ fn put_step(counters: &mut Counters, mut batch: BatchRecord, step: Transition) -
     let state = batch_record::encode_state(&batch);
     let parts = [batch.id.0.as_bytes().as_slice(), &state, &record::encode_facts(&facts)];
     counters.digest = Some(chain::next(counters.digest, parts));
-    let event = record::encode_event(&Happened { batch: batch.id, digest: counters.digest, facts: Some(facts) });
+    let happened = Happened { batch: batch.id, digest: counters.digest, facts: Some(facts), previous };
+    let event = record::encode_event(&happened);
     let puts = [
         Put::Record(keys::state(batch.id), state),
         Put::Record(keys::event(&batch.workspace, counters.newest), event),

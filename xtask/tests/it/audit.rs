@@ -1,0 +1,34 @@
+//! `aptix show` prints who did what to a batch, when and why.
+
+use serde_json::json;
+
+use crate::documents::create;
+use crate::processes::{Machine, write};
+
+#[test]
+fn a_batch_is_shown_with_who_withdrew_it_and_why() {
+    let machine = Machine::new();
+    let server = machine.server();
+    write(&machine.path("a.json"), &create("a.txt", "a\n"));
+    let (sent, _) = machine.ask(&server, "submit", &["a.json"]);
+    let id = sent["batchId"].as_str().unwrap();
+    let cancelled = machine.call(&server, "cancel", &["--reason", "out of\ndate", "--author", "ann", id]);
+    assert!(cancelled.status.success(), "{cancelled:?}");
+    // A restart of the server loses no step.
+    let address = server.address.clone();
+    drop(server);
+    let server = machine.server_at(&address);
+    let (shown, _) = machine.ask(&server, "show", &[id]);
+    let step = |at: usize, key: &str| shown["steps"][at][key].clone();
+    assert_eq!((step(0, "event"), step(0, "actor")), (json!("SUBMITTED"), json!("AUTHOR")), "{shown}");
+    assert_eq!((step(1, "event"), step(1, "state")), (json!("CANCELLED"), json!("CANCELLED")), "{shown}");
+    assert_eq!((step(1, "actorName"), step(1, "reason")), (json!("ann"), json!("out of\ndate")), "{shown}");
+    assert!(
+        step(0, "unixMs").as_u64() <= step(1, "unixMs").as_u64() && step(0, "unixMs").as_u64() > Some(0),
+        "{shown}"
+    );
+    let text = String::from_utf8(machine.call(&server, "show", &[&id[..24]]).stdout).unwrap();
+    let lines: Vec<_> = text.lines().filter(|line| line.contains(" UTC  ")).collect();
+    assert!(lines.len() == 2 && lines[0].ends_with("UTC  submitted by author"), "{text}");
+    assert!(lines[1].contains("UTC  cancelled by author \"ann\": \"out of"), "{text}");
+}
