@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 
+use aptix_engine::target::ValidTarget;
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::id_block;
+use aptix_model::path::WorkspacePath;
 use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::Reason;
+use aptix_model::report::{FileStatus, Withheld};
 use aptix_model::state::BatchState;
 use aptix_model::tools::past::{Batches, PastBatch, PastFile};
 
@@ -27,6 +30,9 @@ use crate::present::view::{BatchView, Stored, Subject, Undoes};
 use crate::undo::{self, Undone};
 use crate::workspace::keep::history::entries::{self, Entry};
 use crate::workspace::keep::history::find::Wanted;
+use crate::workspace::keep::history::past_file;
+use crate::workspace::read::listing::Listings;
+use crate::workspace::read::resolve::resolve_to_read;
 
 /// What to do about a batch that is not known, or not to be undone.
 const LISTED: &str = "history lists the batches that are known, with their ids";
@@ -41,7 +47,8 @@ pub(super) fn history(author: &Author, most: usize, path: Option<&str>) -> Resul
 }
 
 fn row(row: Row) -> PastBatch {
-    let files = row.files.into_iter();
+    // A file of another root has no key, and a path of this machine.
+    let files = row.files.into_iter().filter(|file| file.doc_path.is_some());
     let files = files.map(|file| PastFile { path: file.path, status: file.status, renamed_to: file.renamed_to });
     PastBatch {
         batch_id: row.batch_id,
@@ -87,25 +94,39 @@ fn kept(author: &Author, policy: &Policy, id: &str) -> Result<Past, Failure> {
     Ok(past)
 }
 
-/// Refuses to show files that the model may not read, as they are named and as they were before and after.
+/// Refuses to show files that the model may not read, as they are and as they were before and after, and those of other roots.
 fn check(author: &Author, policy: &Policy, entry: &Entry, past: &Past) -> Result<(), Failure> {
     let mut disclosure = Disclosure::new(&author.workspace, policy);
+    let mut listings = Listings::default();
     let images = entries::images(entry).unwrap_or_default();
-    let shown = past.report.files.iter().flat_map(|file| [Some(&file.path), file.renamed_to.as_ref()]).flatten();
-    let shown: Vec<&String> = shown.collect();
-    for (index, file) in entry.files.iter().enumerate().filter(|(_, file)| shown.contains(&&file.path)) {
-        let images = images.get(index);
+    for shown in &past.report.files {
+        let is_shown = |file: &past_file::PastFile| file.names(&author.workspace, &file.path).0 == shown.path;
+        let known = entry.files.iter().position(is_shown);
+        if shown.doc_path.is_empty() || (known.is_none() && shown.status != FileStatus::Unchanged) {
+            let hint = "ask for the parts of the batch that are in this one, by their ids, or ask the user";
+            return Err(elsewhere(hint));
+        }
+        let images = known.and_then(|index| images.get(index));
         let heads = images.into_iter().flat_map(|images| [images.before.as_deref(), images.after.as_deref()]);
-        for head in heads.flatten().chain([&[][..]]) {
-            let head = head.get(..KEY_HEAD_BYTES.min(head.len())).unwrap_or_default();
-            for path in [Some(&file.path), file.moved_to.as_ref()].into_iter().flatten() {
-                if let Some(why) = disclosure.withheld_at(0, path, Inside { names: 1, head }) {
-                    return Err(Failure { path: Some(path.clone()), ..disclosure.not_read(why) });
-                }
+        let heads: Vec<_> = heads.flatten().map(|head| head.get(..KEY_HEAD_BYTES).unwrap_or(head)).collect();
+        for path in [Some(&shown.path), shown.renamed_to.as_ref()].into_iter().flatten() {
+            let target = WorkspacePath::new(path).map(ValidTarget::Path);
+            let place = target.ok().and_then(|to| resolve_to_read(&author.workspace, &mut listings, &to).ok());
+            let mut why = |head| match &place {
+                Some(place) => disclosure.withheld(place, Inside { names: 1, head }),
+                None => Some(Withheld::Unknown),
+            };
+            if let Some(why) = heads.iter().copied().chain([&[][..]]).find_map(&mut why) {
+                return Err(Failure { path: Some(path.clone()), ..disclosure.not_read(why) });
             }
         }
     }
     Ok(())
+}
+
+fn elsewhere(hint: &str) -> Failure {
+    let message = "the batch has files in a directory that is not served to this connection";
+    Failure::new(Reason::PolicyDenied, message).hint(hint)
 }
 
 /// Takes a batch back.
@@ -150,6 +171,10 @@ fn undone(author: &Author, batch: BatchId, id: BatchId, until: &Until) -> Result
 /// A refusal whose hints are about tools, where they were about commands.
 fn in_reach(mut refusal: Refusal) -> Refusal {
     for failure in &mut refusal.failures {
+        // Of a root that is not open: the path is one of this machine.
+        if failure.path.as_ref().is_some_and(|path| path.starts_with('/')) {
+            *failure = elsewhere("ask the user to take it back");
+        }
         if failure.hint.as_ref().is_some_and(|hint| hint.contains("`aptix")) {
             failure.hint = Some(LISTED.to_owned());
         }

@@ -105,7 +105,7 @@ fn done<'a>(view: &BatchView<'a>, place: Place<'a, '_>, report: &'a FileReport) 
     let warning = |warning: &'a Warning| WarningAnswer { code: &warning.code, message: &warning.message };
     FileAnswer {
         path: &report.path,
-        doc_path: Some(Cow::Borrowed(&report.doc_path)),
+        doc_path: Some(Cow::Borrowed(report.doc_path.as_str())).filter(|key| !key.is_empty()),
         renamed_to: report.renamed_to.as_deref(),
         sha256_before: report.sha256_before.map(String::from),
         sha256: report.written.map(|written| written.sha256.into()),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use aptix_model::failure::{Failure, Visible};
-use aptix_model::path::{PathError, WorkspacePath, fold};
+use aptix_model::path::{PathError, WorkspacePath};
 use aptix_model::reason::Reason;
 use aptix_model::state::BatchState;
 use serde::Serialize;
@@ -75,7 +75,7 @@ pub(crate) struct FileRow {
     /// In its root; in a workspace of several, with the root's name in front; in a root that is not open, from `/`.
     pub(crate) path: String,
     /// `None` in a root that is not open, whose name is not known.
-    doc_path: Option<String>,
+    pub(crate) doc_path: Option<String>,
     pub(crate) status: &'static str,
     pub(crate) renamed_to: Option<String>,
 }
@@ -264,18 +264,12 @@ fn trail(workspace: &Workspace, path: &str) -> Result<Trail, Failure> {
 }
 
 fn file_row(workspace: &Workspace, file: &PastFile) -> FileRow {
-    let root = workspace.roots().iter().find(|root| root.path() == file.root);
-    let is_only = workspace.roots().len() == 1;
-    let name = |path: &str| match root {
-        Some(_) if is_only => path.to_owned(),
-        Some(root) => format!("{}/{path}", root.name()),
-        None => file.root.join(path).display().to_string(),
-    };
+    let (path, key) = file.names(workspace, &file.path);
     FileRow {
-        path: name(&file.path),
-        doc_path: root.map(|root| format!("{}/{}", root.name(), fold(&file.path))),
+        path,
+        doc_path: Some(key).filter(|key| !key.is_empty()),
         status: file.status().word(),
-        renamed_to: file.moved_to.as_deref().map(name),
+        renamed_to: file.moved_to.as_deref().map(|path| file.names(workspace, path).0),
     }
 }
 

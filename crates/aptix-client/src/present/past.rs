@@ -1,6 +1,9 @@
 //! A batch of the history as it is shown: what its entry keeps of its author's words and of its report, and the diff between the
 //! bytes that it keeps.
 
+use std::collections::HashMap;
+use std::path::Path;
+
 use aptix_engine::file_plan::FileAction;
 use aptix_engine::planning::draft;
 use aptix_engine::planning::observed::Observed;
@@ -8,13 +11,13 @@ use aptix_model::id::{BatchId, Uuid};
 use aptix_model::id_block;
 use aptix_model::path::WorkspacePath;
 use aptix_model::record::FileIds;
-use aptix_model::report::{FileStatus, Report, diff_part};
+use aptix_model::report::{FileReport, FileStatus, Report, diff_part};
 
 use super::id_prefix::Named;
 use crate::undo::{merge, undone};
 use crate::workspace::keep::history::entries::{self, Entry};
-use crate::workspace::keep::history::past_file::{Images, PastFile};
-use crate::workspace::keep::history::summary::Summary;
+use crate::workspace::keep::history::past_file::{Images, PastFile, names_in};
+use crate::workspace::keep::history::summary::{FileSummary, Summary};
 use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -36,7 +39,8 @@ pub struct Past {
 #[must_use]
 pub fn past(workspace: &Workspace, entry: &Entry) -> Past {
     let images = entries::images(entry);
-    let diff = images.as_ref().ok().and_then(|images| diff(workspace, entry, images));
+    let roots = roots_of(entry);
+    let diff = images.as_ref().ok().and_then(|images| diff(workspace, entry, &roots, images));
     let known = entry.summary.as_ref().filter(|summary| !summary.files.is_empty());
     let summary = known.cloned().unwrap_or_else(|| {
         let images = images.unwrap_or_default();
@@ -45,13 +49,36 @@ pub fn past(workspace: &Workspace, entry: &Entry) -> Past {
         entry.summary.clone().unwrap_or_default().with_reports(&files)
     });
     let (diff_omitted, diff) = (diff.is_none(), diff.unwrap_or_default());
+    let mut report = summary.report(PathStyle::among(workspace.roots().len()));
+    for (file, kept) in report.files.iter_mut().zip(&summary.files) {
+        name_anew(workspace, &roots, file, kept);
+    }
     let id = id_of(entry);
-    Past {
-        id,
-        ids: ids(id, &summary),
-        report: Report { diff, diff_omitted, ..summary.report(PathStyle::among(workspace.roots().len())) },
-        summary,
-        begins: (0, 0),
+    Past { id, ids: ids(id, &summary), report: Report { diff, diff_omitted, ..report }, summary, begins: (0, 0) }
+}
+
+/// Which roots those are whose names the keys of a batch begin with.
+type Roots<'e> = HashMap<&'e str, &'e Path>;
+
+/// The roots of an entry by the names that they had when the batch was carried out. The files that it changed have the same order
+/// in its summary.
+fn roots_of(entry: &Entry) -> Roots<'_> {
+    let mut changed = entry.files.iter().peekable();
+    let files = entry.summary.iter().flat_map(|summary| &summary.files).filter(|file| !file.is_unchanged());
+    let mut roots = Roots::new();
+    for file in files {
+        if let Some(changed) = changed.next_if(|changed| changed.path == file.path()) {
+            roots.entry(file.root()).or_insert(&changed.root);
+        }
+    }
+    roots
+}
+
+/// Names a file by the name that its root has now. One that the batch did not change may be of a root that is not known.
+fn name_anew(workspace: &Workspace, roots: &Roots<'_>, file: &mut FileReport, kept: &FileSummary) {
+    if let Some(root) = roots.get(kept.root()) {
+        file.renamed_to = kept.renamed_to().map(|path| names_in(workspace, root, path).0);
+        (file.path, file.doc_path) = names_in(workspace, root, kept.path());
     }
 }
 
@@ -108,10 +135,12 @@ impl Past {
 }
 
 /// The diff of what a batch changed; `None` if it is not known.
-fn diff(workspace: &Workspace, entry: &Entry, images: &[Images]) -> Option<String> {
+fn diff(workspace: &Workspace, entry: &Entry, roots: &Roots<'_>, images: &[Images]) -> Option<String> {
     let executable = |file: &PastFile| {
-        let summary = entry.summary.as_ref()?;
-        summary.files.iter().find(|summary| summary.path() == file.path)?.executable
+        let is_it = |kept: &&FileSummary| {
+            kept.path() == file.path && roots.get(kept.root()).is_none_or(|root| *root == file.root)
+        };
+        entry.summary.as_ref()?.files.iter().find(is_it)?.executable
     };
     let diffs =
         entry.files.iter().zip(images).map(|(file, images)| file_diff(workspace, file, images, executable(file)));
@@ -120,17 +149,17 @@ fn diff(workspace: &Workspace, entry: &Entry, images: &[Images]) -> Option<Strin
 }
 
 fn file_diff(workspace: &Workspace, file: &PastFile, images: &Images, created: Option<bool>) -> Option<Vec<u8>> {
-    let (path, doc_path) = file.names(workspace, &file.path);
+    // A diff writes an absolute path as git does: without the slash that it begins with.
+    let name = |path: &str| WorkspacePath::new(file.names(workspace, path).0.trim_start_matches('/'));
     let observed = Observed {
-        path: WorkspacePath::new(&path).ok()?,
-        doc_path,
+        path: name(&file.path).ok()?,
+        doc_path: file.names(workspace, &file.path).1,
         content: images.before.as_deref(),
         digest: file.digest_before(),
         is_executable: false,
         other: None,
     };
-    let moved_to = file.moved_to.as_deref().map(|path| WorkspacePath::new(&file.names(workspace, path).0));
-    let moved_to = moved_to.transpose().ok()?;
+    let moved_to = file.moved_to.as_deref().map(name).transpose().ok()?;
     let action = match (&images.before, &images.after) {
         (_, None) => FileAction::Delete,
         (None, Some(after)) => FileAction::Write(after.into()),

@@ -111,6 +111,54 @@ fn the_files_of_several_roots_are_named_with_their_roots() {
     assert_eq!((&found[1]["path"], &found[1]["docPath"]), (&json!("Same.txt"), &json!("two/same.txt")), "{log}");
 }
 
+/// A batch is shown with the names that its roots have now: in diffs, too, a file of another root is never one of this root.
+#[test]
+fn a_batch_of_several_roots_is_shown_as_its_roots_are_named_now() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    std::fs::create_dir_all(place.join("two")).unwrap();
+    std::fs::create_dir_all(place.join("ws")).unwrap();
+    std::fs::write(place.join("ws/f"), "kept\n").unwrap();
+    let file = |path: &str, content: &str| json!({ "path": path, "operation": "replace", "content": content });
+    let created = |path: &str| json!({ "path": path, "operation": "create", "content": "new\n" });
+    std::fs::write(place.join("two/f"), "old\n").unwrap();
+    let both = json!({ "files": [file("one/f", "kept\n"), file("two/f", "new\n"), created("one/g")] }).to_string();
+    let both =
+        ask(place, &["apply", "--json", "--root", "one=.", "--root", "two=../two"], &both, 0)["batchId"].to_string();
+    let id = both.trim_matches('"');
+    let closed = |name: &str| place.join(name).canonicalize().unwrap().display().to_string();
+    let (here, there) = (closed("ws"), closed("two"));
+    let open = |path: &str, key: &str| json!([path, key]);
+    let cases: [(&[&str], [Value; 3]); 4] = [
+        (
+            &["--root", "one=.", "--root", "two=../two"],
+            [open("one/f", "one/f"), open("two/f", "two/f"), open("one/g", "one/g")],
+        ),
+        (
+            &["--root", "two=.", "--root", "one=../two"],
+            [open("two/f", "two/f"), open("one/f", "one/f"), open("two/g", "two/g")],
+        ),
+        (&["--root", "new=."], [open("f", "new/f"), json!([format!("{there}/f"), null]), open("g", "new/g")]),
+        (
+            &["--root", "../two"],
+            [json!([format!("{here}/f"), null]), open("f", "two/f"), json!([format!("{here}/g"), null])],
+        ),
+    ];
+    for (roots, expected) in cases {
+        let shown = ask(place, &[&["show", "--json", id], roots].concat(), "", 0);
+        let named: Vec<_> =
+            shown["files"].as_array().unwrap().iter().map(|file| json!([file["path"], file["docPath"]])).collect();
+        assert_eq!(named, expected, "{roots:?}");
+        let log = ask(place, &[&["log", "--json", "-p"], roots].concat(), "", 0);
+        for diff in [&shown["diff"], &log["batches"][0]["diff"]] {
+            for name in [&expected[1][0], &expected[2][0]] {
+                let name = name.as_str().unwrap().trim_start_matches('/');
+                assert!(diff.as_str().unwrap().contains(&format!("diff --git a/{name} b/{name}\n")), "{name}: {diff}");
+            }
+        }
+    }
+}
+
 #[test]
 fn the_beginning_of_an_id_undoes_its_batch_unless_several_begin_so() {
     let place = tempfile::tempdir().unwrap();

@@ -83,3 +83,52 @@ fn no_tool_names_paths_of_the_machine() {
     refused("(configuration)/policy.toml");
     client.end();
 }
+
+/// What a person did is shown to a model only where the model may read it: not over a link, and not in another root.
+#[test]
+fn no_tool_shows_a_past_batch_of_what_the_model_may_not_read() {
+    let client = Client::start(|ws| {
+        std::fs::write(ws.join("prod.tfvars"), "zebra one\n").unwrap();
+        std::os::unix::fs::symlink("prod.tfvars", ws.join("settings")).unwrap();
+        std::fs::write(ws.join("a.txt"), "one\n").unwrap();
+        std::fs::create_dir(ws.join("../two")).unwrap();
+        std::fs::write(ws.join("../two/a.txt"), "zebra one\n").unwrap();
+    });
+    let (place, _) = client.end();
+    let apply = |arguments: &[&str], files: &[(&str, &str)]| {
+        let files: Vec<_> = files
+            .iter()
+            .map(|(path, content)| json!({ "path": path, "operation": "replace", "content": content }))
+            .collect();
+        let arguments = [&["apply", "--yes", "--json"], arguments].concat();
+        let applied = crate::command_line::aptix(place.path(), &arguments, json!({ "files": files }).to_string());
+        let applied: Value = serde_json::from_slice(&applied.stdout).unwrap();
+        assert_eq!(applied["state"], "APPLIED", "{applied}");
+        applied
+    };
+    let linked = apply(&[], &[("settings", "zebra two\n")]);
+    let roots = ["--root", "ws=.", "--root", "two=../two"];
+    let both = apply(&roots, &[("ws/a.txt", "two\n"), ("two/a.txt", "zebra three\n")]);
+    let unchanged = apply(&[], &[("a.txt", "three\n"), ("prod.tfvars", "zebra two\n")]);
+    let digests = ["zebra one\n", "zebra two\n", "zebra three\n"].map(sha256);
+    let mut client = Client::start_in(place);
+    let here = client.ws().parent().unwrap().canonicalize().unwrap().display().to_string();
+    let mut calls = vec![("history", json!({}))];
+    for batch in [&linked, &both, &unchanged] {
+        calls.push(("get_patch_change", json!({ "id": batch["batchId"] })));
+        for file in batch["files"].as_array().unwrap() {
+            calls.push(("get_patch_change", json!({ "id": file["filePatchId"] })));
+        }
+    }
+    calls.push(("undo", json!({ "batch_id": linked["batchId"] })));
+    calls.push(("undo", json!({ "batch_id": both["batchId"] })));
+    for (tool, arguments) in calls {
+        let answer = client.call(tool, &arguments);
+        let all = format!("{}{}", answer.text, answer.structured);
+        assert!(!all.contains("zebra") && !all.contains(&here), "{tool} {arguments}: {all}");
+        assert!(digests.iter().all(|digest| !all.contains(digest.as_str())), "{tool} {arguments}: {all}");
+    }
+    let own = client.done("get_patch_change", &json!({ "id": both["files"][0]["filePatchId"] })).structured;
+    assert!(own["diff"].as_str().unwrap().contains("+two\n"), "{own}");
+    client.end();
+}

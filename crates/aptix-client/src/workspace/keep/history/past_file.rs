@@ -1,6 +1,6 @@
 //! A file that a batch changed, as its entry in the history describes it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::path::fold;
@@ -39,12 +39,9 @@ impl PastFile {
         }
     }
 
-    /// A path in the file's root as reports have it, and its lower-case key; without the root's name where that root is not open.
+    /// A path in the file's root as reports have it, and its lower-case key: see [`names_in`].
     pub(crate) fn names(&self, workspace: &Workspace, path: &str) -> (String, String) {
-        let root = workspace.roots().iter().find(|root| root.path() == self.root);
-        let doc_path = format!("{}/{}", root.map_or("", |root| root.name()), fold(path));
-        let style = root.map_or(PathStyle::InRoot, |_| PathStyle::among(workspace.roots().len()));
-        (style.name(path, &doc_path).into_owned(), doc_path)
+        names_in(workspace, &self.root, path)
     }
 
     /// Whether the batch moved this file to where another one was.
@@ -61,6 +58,16 @@ impl PastFile {
     pub(crate) fn digest_after(&self) -> Option<Sha256Digest> {
         self.after.as_ref().map(|after| after.digest.0)
     }
+}
+
+/// A path in a root as reports have it, and its lower-case key. In a root that is not open the path is absolute, so that the file
+/// is taken for none of an open root, and the key is empty.
+pub(crate) fn names_in(workspace: &Workspace, root: &Path, path: &str) -> (String, String) {
+    let Some(open) = workspace.roots().iter().find(|open| open.path() == root) else {
+        return (root.join(path).display().to_string(), String::new());
+    };
+    let doc_path = format!("{}/{}", open.name(), fold(path));
+    (PathStyle::among(workspace.roots().len()).name(path, &doc_path).into_owned(), doc_path)
 }
 
 /// A file as it was.

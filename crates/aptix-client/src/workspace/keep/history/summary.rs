@@ -124,10 +124,28 @@ impl FileSummary {
         &self.doc_path
     }
 
+    /// The name that its root had when the batch was carried out.
+    #[must_use]
+    pub fn root(&self) -> &str {
+        self.doc_path.split('/').next().unwrap_or_default()
+    }
+
     /// The path in its root where it was.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Where in its root it went, if it was renamed.
+    #[must_use]
+    pub fn renamed_to(&self) -> Option<&str> {
+        self.renamed_to.as_deref()
+    }
+
+    /// Whether the batch left it as it was.
+    #[must_use]
+    pub fn is_unchanged(&self) -> bool {
+        self.status == FileStatus::Unchanged.word()
     }
 
     /// Drops every change but the one at this position.
