@@ -20,7 +20,7 @@ catalogue! {
         PolicyDenied = "POLICY_DENIED",
         /// A person has to agree first, and none did.
         ApprovalRequired = "APPROVAL_REQUIRED",
-        /// A person looked at the batch and said no.
+        /// A person looked at the batch and said no, or the agent was started to refuse every batch (`NEVER_APPROVES`).
         Rejected = "REJECTED",
         /// Something is larger than its limit.
         TooLarge = "TOO_LARGE",

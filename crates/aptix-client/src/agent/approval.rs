@@ -9,7 +9,7 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
-use aptix_model::reason::Reason;
+use aptix_model::reason::{Detail, Reason};
 use tokio_util::sync::CancellationToken;
 
 use crate::apply::Hidden;
@@ -105,7 +105,7 @@ impl Approval {
         (self.approve == Approve::Never).then(|| {
             let message = "the agent runs with --approve never and refuses every batch";
             let hint = "the user has to restart the agent with another --approve; until then send nothing";
-            Failure::new(Reason::Rejected, message).hint(hint)
+            Failure::new(Reason::Rejected, message).detail(Detail::NeverApproves).hint(hint)
         })
     }
 

@@ -304,6 +304,7 @@ async fn an_agent_that_never_approves_rejects_and_writes_nothing() {
     scene.server.send(insert(1));
     let report = scene.report(1, 1).await;
     assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Rejected, "REJECTED"));
+    assert_eq!(report.failures[0].detail, "NEVER_APPROVES", "no person looked at it");
     assert_eq!(scene.file("a.txt"), "1\n");
 }
 

@@ -89,6 +89,8 @@ catalogue! {
         Changed = "CHANGED",
         /// The file would be deleted.
         Deletion = "DELETION",
+        /// No person looked at the batch: the agent was started to refuse all of them.
+        NeverApproves = "NEVER_APPROVES",
         /// A policy file says that nothing is written for any batch.
         RestrictedMode = "RESTRICTED_MODE",
         /// A policy file cannot be read or understood, so nothing is written.

@@ -10,7 +10,7 @@ use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
-use aptix_model::reason::Reason;
+use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::report::{FileStatus, Outcome, Report};
 use aptix_model::state::Step;
@@ -62,7 +62,7 @@ impl Dispatcher {
                 workspace: workspace.clone(),
                 batch: id,
                 kind: EventKind::Reported,
-                actor: self.reporter(workspace, report.outcome),
+                actor: self.reporter(workspace, &report),
                 reason: rejected_because(&report),
                 from: batch.state,
                 to,
@@ -88,15 +88,15 @@ impl Dispatcher {
         }
     }
 
-    /// Who did what a report is about. A batch is rejected by a person, whose name the agent does not know.
-    fn reporter(&self, workspace: &WorkspaceId, outcome: Outcome) -> Actor {
-        match outcome {
-            Outcome::Rejected => Actor::unnamed(ActorKind::Person),
-            Outcome::Applied | Outcome::Failed => {
-                let agent = self.serving(workspace).map(|serving| serving.agent.to_string());
-                Actor { kind: ActorKind::Agent, name: agent }
-            }
+    /// Who did what a report is about. A batch is rejected by a person, whose name the agent does not know, unless the agent
+    /// refuses every batch.
+    fn reporter(&self, workspace: &WorkspaceId, report: &Report) -> Actor {
+        let by_agent = report.failures.iter().any(|failure| failure.detail == Some(Detail::NeverApproves));
+        if report.outcome == Outcome::Rejected && !by_agent {
+            return Actor::unnamed(ActorKind::Person);
         }
+        let agent = self.serving(workspace).map(|serving| serving.agent.to_string());
+        Actor { kind: ActorKind::Agent, name: agent }
     }
 
     /// How a fitting report changes the cloud files.

@@ -276,16 +276,20 @@ async fn streams_are_notified_when_the_server_stops() {
     server.stop().await.unwrap();
 }
 
-/// What a person rejected is recorded as theirs; what else an agent reports, as the agent's.
+/// What a person rejected is recorded as theirs; what an agent rejects by itself, and what else it reports, as the agent's.
 #[tokio::test]
 async fn a_rejection_is_recorded_as_the_persons() {
     let server = Server::start();
     let mut client = server.connect().await;
     let (epoch, mut feed) = client.lease("w", "laptop", 0).await.unwrap();
     let rejected = v1::Report { outcome: v1::Outcome::Rejected.into(), ..failed("REJECTED") };
-    for (request, report, kind, name) in
-        [("r1", rejected, v1::ActorKind::Person, ""), ("r2", failed("TEXT_NOT_FOUND"), v1::ActorKind::Agent, "laptop")]
-    {
+    let mut never = rejected.clone();
+    never.failures[0].detail = "NEVER_APPROVES".to_owned();
+    for (request, report, kind, name) in [
+        ("r1", rejected, v1::ActorKind::Person, ""),
+        ("r2", never, v1::ActorKind::Agent, "laptop"),
+        ("r3", failed("TEXT_NOT_FOUND"), v1::ActorKind::Agent, "laptop"),
+    ] {
         let batch = client.submit(submit("w", request, vec![line_patch("app/a.txt")])).await.unwrap();
         client.report("w", &batch.batch_id, epoch, report).await.unwrap();
         assert_eq!(next_event(&mut feed).await.unwrap().kind(), v1::EventKind::Submitted);

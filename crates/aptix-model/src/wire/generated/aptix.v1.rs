@@ -1159,7 +1159,7 @@ pub enum Outcome {
     Applied = 1,
     /// Nothing changed.
     Failed = 2,
-    /// A person said no; nothing changed.
+    /// A person said no, or the agent refuses every batch (REJECTED.NEVER_APPROVES); nothing changed.
     Rejected = 3,
     /// Some files are as described; only with ATOMICITY_PER_FILE. Each file says which.
     Partial = 4,
@@ -1625,7 +1625,7 @@ pub enum BatchState {
     Applied = 5,
     /// Nothing changed; the report has the reasons. Ended.
     Failed = 6,
-    /// A person said no; nothing changed. Ended.
+    /// A person said no, or the agent refuses every batch (REJECTED.NEVER_APPROVES); nothing changed. Ended.
     Rejected = 7,
     /// Withdrawn before an agent reported. Ended.
     Cancelled = 8,
@@ -1911,6 +1911,32 @@ pub struct ListFilesResponse {
     /// Cloud files of this page whose records the server cannot read.
     #[prost(message, repeated, tag = "3")]
     pub damaged: ::prost::alloc::vec::Vec<DamagedFile>,
+    /// What is missing from this page, or from the end of the last page, for another cause than that it is withheld. Absent if
+    /// nothing is.
+    #[prost(message, optional, tag = "4")]
+    pub skipped: ::core::option::Option<Skipped>,
+}
+/// Counts what a list or a search left out, although nothing withholds it. What git ignores, what the workstation does not
+/// show, links, sockets and devices are not counted.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Skipped {
+    /// Directories 64 levels below their root, which are not entered: no path leads to a file in them.
+    #[prost(uint32, tag = "1")]
+    pub too_deep: u32,
+    /// Files of more bytes than are searched. A list has files of every size.
+    #[prost(uint32, tag = "2")]
+    pub too_large: u32,
+    /// Files and directories that the system does not let the agent read, that are on another file system, or that disappeared
+    /// meanwhile; of cloud files, those that are damaged.
+    #[prost(uint32, tag = "3")]
+    pub unreadable: u32,
+    /// Files whose name no path can have, and names that are not UTF-8.
+    #[prost(uint32, tag = "4")]
+    pub bad_name: u32,
+    /// The paths of some of them, at most 8: see FilePatch.path. A file that could not be opened is counted without its path, for its
+    /// content may decide whether it is withheld.
+    #[prost(string, repeated, tag = "5")]
+    pub paths: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// Asks for lines that match.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1948,6 +1974,9 @@ pub struct SearchFilesResponse {
     /// Whether there are more, for any of these limits.
     #[prost(bool, tag = "2")]
     pub has_more: bool,
+    /// What was not searched, up to the last match if has_more is set. Absent if everything was.
+    #[prost(message, optional, tag = "3")]
+    pub skipped: ::core::option::Option<Skipped>,
 }
 /// Lines that match, and those around them.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3348,8 +3377,8 @@ pub struct BatchEvent {
     /// When the server stored it.
     #[prost(message, optional, tag = "7")]
     pub time: ::core::option::Option<::prost_types::Timestamp>,
-    /// Who did it. A batch is rejected by a PERSON, and otherwise reported by the AGENT, whose name is its agent_id. Of a name at
-    /// most the first 1 KiB.
+    /// Who did it. A batch is rejected by a PERSON, or by an AGENT that refuses every batch (REJECTED.NEVER_APPROVES), and
+    /// otherwise reported by the AGENT, whose name is its agent_id. Of a name at most the first 1 KiB.
     #[prost(message, optional, tag = "8")]
     pub actor: ::core::option::Option<Actor>,
     /// Why; at most the first 1 KiB. Empty if no reason was given.
