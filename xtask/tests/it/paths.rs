@@ -5,10 +5,12 @@ use std::process::{Child, Command};
 
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
+use aptix_model::wire::v1::file_service_client::FileServiceClient;
+use aptix_model::wire::v1::workspace_service_client::WorkspaceServiceClient;
 use serde_json::{Value, json};
 use tonic::transport::Endpoint;
 
-use crate::processes::{Machine, Server, json as output, wait_until_served, write};
+use crate::processes::{Machine, Server, eventually, json as output, wait_until_served, write};
 
 /// An agent with these roots, ended with the test.
 struct Agent(Child);
@@ -113,4 +115,48 @@ fn with_one_root_paths_are_relative_to_it() {
 #[test]
 fn with_several_roots_paths_begin_with_the_name_of_one() {
     check(&["project", "second"], "project/");
+}
+
+/// The key of a root that the agent has no more: the agent that is connected refuses it by name, and the cloud copy is read where
+/// it is demanded.
+#[test]
+fn the_key_of_a_removed_root_is_read_from_the_cloud_copy_alone() {
+    let machine = Machine::new();
+    write(&machine.path("project/a.txt"), "a\n");
+    write(&machine.path("second/B.txt"), "old\n");
+    let server = machine.server();
+    let both = agent(&machine, &server, &["project", "second"]);
+    let (answer, exit) =
+        machine.submit(&server, "*** Begin Patch\n*** Update File: second/B.txt\n@@\n-old\n+new\n*** End Patch\n");
+    assert_eq!(exit, Some(0), "{answer}");
+    drop(both);
+    let _one = agent(&machine, &server, &["project"]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
+    let (mut files, mut workspaces) = (FileServiceClient::new(channel.clone()), WorkspaceServiceClient::new(channel));
+    eventually("the agent with one root serves", || {
+        let asked = v1::GetWorkspaceRequest { workspace_id: "demo".to_owned() };
+        let found = runtime.block_on(workspaces.get_workspace(asked)).unwrap().into_inner().workspace.unwrap();
+        found.serving.is_some() && found.roots == ["project"]
+    });
+    let mut read = |source: v1::Source| {
+        let file = v1::file_selector::File::DocPath("second/b.txt".to_owned());
+        let request = v1::ReadFileRequest {
+            workspace_id: "demo".to_owned(),
+            file: Some(v1::FileSelector { file: Some(file) }),
+            range: None,
+            source: source.into(),
+        };
+        runtime.block_on(files.read_file(request)).map(|answer| answer.into_inner().file.unwrap())
+    };
+    for source in [v1::Source::Unspecified, v1::Source::Active] {
+        let refused = read(source).unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::InvalidArgument, "{refused:?}");
+        assert!(refused.message().contains("no root of this workspace is named \"second\""), "{refused:?}");
+    }
+    let copy = read(v1::Source::Cloud).unwrap();
+    assert_eq!(
+        (copy.content.as_deref(), copy.file.unwrap().path.as_str()),
+        (Some(b"new\n".as_slice()), "second/B.txt")
+    );
 }
