@@ -14,6 +14,8 @@ pub const READ_FILES: usize = 100;
 pub const STAT_FILES: usize = 1_000;
 /// Most patterns of files of one search.
 pub const GLOBS: usize = 100;
+/// Most paths of what a list or a search left out.
+pub const SKIPPED_PATHS: usize = 8;
 
 /// Which file is meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -149,6 +151,67 @@ pub struct FilePage {
     pub files: Vec<FileInfo>,
     /// The token of the next page; empty on the last one.
     pub next_page_token: String,
+    /// What the page lacks.
+    pub skipped: Skipped,
+}
+
+/// Why a list or a search leaves something out that nothing withholds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SkipCause {
+    /// No path leads to a file in the directory: it is 64 levels below its root.
+    TooDeep,
+    /// The file is larger than what is searched.
+    TooLarge,
+    /// The system refuses, it is on another file system, or it is gone.
+    Unreadable,
+    /// No path can have its name.
+    BadName,
+}
+
+/// What a list or a search left out, although nothing withholds it: how much for each cause, and where some of it is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Skipped {
+    /// Directories for [`SkipCause::TooDeep`].
+    pub too_deep: u32,
+    /// Files for [`SkipCause::TooLarge`].
+    pub too_large: u32,
+    /// Files and directories for [`SkipCause::Unreadable`].
+    pub unreadable: u32,
+    /// Files and directories for [`SkipCause::BadName`].
+    pub bad_name: u32,
+    /// At most [`SKIPPED_PATHS`] paths, with their root's name in front where the workspace has several.
+    pub paths: Vec<String>,
+}
+
+impl Skipped {
+    /// Whether nothing was left out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Counts one, and keeps its path while there is room.
+    pub fn note(&mut self, cause: SkipCause, path: Option<String>) {
+        let count = match cause {
+            SkipCause::TooDeep => &mut self.too_deep,
+            SkipCause::TooLarge => &mut self.too_large,
+            SkipCause::Unreadable => &mut self.unreadable,
+            SkipCause::BadName => &mut self.bad_name,
+        };
+        *count = count.saturating_add(1);
+        self.paths.extend(path.filter(|_| self.paths.len() < SKIPPED_PATHS));
+    }
+
+    /// Adds what was left out after this.
+    pub fn append(&mut self, later: Self) {
+        let Self { too_deep, too_large, unreadable, bad_name, paths } = later;
+        self.too_deep = self.too_deep.saturating_add(too_deep);
+        self.too_large = self.too_large.saturating_add(too_large);
+        self.unreadable = self.unreadable.saturating_add(unreadable);
+        self.bad_name = self.bad_name.saturating_add(bad_name);
+        self.paths.extend(paths);
+        self.paths.truncate(SKIPPED_PATHS);
+    }
 }
 
 /// Asks for lines that match a regular expression.
@@ -175,6 +238,8 @@ pub struct SearchMatches {
     pub matches: Vec<SearchMatch>,
     /// Whether there are more.
     pub has_more: bool,
+    /// What was not searched.
+    pub skipped: Skipped,
 }
 
 /// A line that matches.

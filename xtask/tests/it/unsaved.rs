@@ -95,6 +95,22 @@ fn selector(path: &str) -> v1::FileSelector {
     v1::FileSelector { file: Some(v1::file_selector::File::Path(path.to_owned())) }
 }
 
+/// What lists and searches leave out of the disk reaches the caller of the server.
+#[test]
+fn a_server_s_caller_sees_what_was_left_out() {
+    let mut scene = Scene::set();
+    let deep = format!("deep{}", "/d".repeat(63));
+    scene.machine.put(&format!("{deep}/d/x.txt"), "x\n");
+    let workspace_id = || "demo".to_owned();
+    let list = v1::ListFilesRequest { workspace_id: workspace_id(), ..Default::default() };
+    let listed = scene.runtime.block_on(scene.files.list_files(list)).unwrap().into_inner();
+    let expected = Some(v1::Skipped { too_deep: 1, paths: vec![deep], ..Default::default() });
+    assert_eq!(listed.skipped, expected);
+    let search = v1::SearchFilesRequest { workspace_id: workspace_id(), pattern: "x".to_owned(), ..Default::default() };
+    let found = scene.runtime.block_on(scene.files.search_files(search)).unwrap().into_inner();
+    assert_eq!((found.matches.len(), found.skipped), (0, expected));
+}
+
 /// TUL-002-3.3: a file that an editor holds is read as its unsaved text, marked so; a batch against it is refused by name, with a
 /// hint for the model, until it is saved, and then made for the saved text.
 #[test]

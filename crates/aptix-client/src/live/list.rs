@@ -1,9 +1,10 @@
 //! Lists the files below a directory, page by page, without those that the caller is not shown.
 
+use std::mem::take;
 use std::ops::ControlFlow;
 
 use aptix_model::failure::Failure;
-use aptix_model::live::{FileInfo, FilePage, ListFiles};
+use aptix_model::live::{FileInfo, FilePage, ListFiles, SkipCause, Skipped};
 use aptix_model::path::WorkspacePath;
 use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::Reason;
@@ -42,8 +43,8 @@ pub fn list(
     // A root whose files all came before is passed over.
     let first = scopes.iter().position(|scope| behind(scope) != Some(None)).unwrap_or(scopes.len());
     let size = if call.page_size == 0 { USUAL_FILES } else { call.page_size.min(MOST_FILES) };
-    let mut lister =
-        Lister { disclosure, is_over, scope: None, page: FilePage::default(), size, room: TEXT_BYTES, failure: None };
+    let (page, skipped) = (FilePage::default(), Skipped::default());
+    let mut lister = Lister { disclosure, is_over, scope: None, page, skipped, size, room: TEXT_BYTES, failure: None };
     for scope in scopes.iter().skip(first) {
         lister.scope = Some(*scope);
         let way = Way { root: scope.root, path: scope.path, after: behind(scope).flatten() };
@@ -52,9 +53,10 @@ pub fn list(
             return Err(failure);
         }
         if !lister.page.next_page_token.is_empty() {
-            break;
+            return Ok(lister.page);
         }
     }
+    lister.page.skipped.append(lister.skipped);
     Ok(lister.page)
 }
 
@@ -81,6 +83,8 @@ struct Lister<'a> {
     is_over: IsOver<'a>,
     scope: Option<Scope<'a>>,
     page: FilePage,
+    /// What was left out since the last file of the page: the next page begins there, and counts it again.
+    skipped: Skipped,
     size: usize,
     /// How many more bytes of paths fit.
     room: usize,
@@ -114,10 +118,15 @@ impl Visit for Lister<'_> {
             (_, left) => {
                 self.room = left.unwrap_or_default();
                 self.page.files.push(info);
+                self.page.skipped.append(take(&mut self.skipped));
                 return ControlFlow::Continue(());
             }
         }
         ControlFlow::Break(())
+    }
+
+    fn skip(&mut self, cause: SkipCause, path: Option<&str>) {
+        self.skipped.note(cause, self.scope.zip(path).and_then(|(scope, path)| scope.nameable(path)));
     }
 }
 
@@ -126,9 +135,17 @@ impl Lister<'_> {
     fn info(&mut self, file: &File<'_>) -> Option<FileInfo> {
         let scope = self.scope?;
         // A name that no path can have is none that could be read.
-        WorkspacePath::new(&file.path).ok()?;
-        let opened = file.open().ok()??;
-        let head = opened.head(KEY_HEAD_BYTES).ok()?;
+        if scope.nameable(&file.path).is_none() {
+            self.skipped.note(SkipCause::BadName, None);
+            return None;
+        }
+        let opened = file.open().ok().flatten();
+        let Some((opened, head)) =
+            opened.and_then(|opened| opened.head(KEY_HEAD_BYTES).ok().map(|head| (opened, head)))
+        else {
+            self.skipped.note(SkipCause::Unreadable, None);
+            return None;
+        };
         let inside = Inside { names: opened.names(), head: &head };
         if self.disclosure.withheld_at(scope.index, &file.path, inside).is_some() {
             return None;

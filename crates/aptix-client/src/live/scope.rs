@@ -29,6 +29,12 @@ impl Scope<'_> {
         (self.style.name(path, &doc_path).into_owned(), doc_path)
     }
 
+    /// The path in the workspace of what is at a path in the root, unless no path can have its name.
+    pub(super) fn nameable(&self, path: &str) -> Option<String> {
+        let (path, _) = self.names(path);
+        WorkspacePath::new(&path).is_ok().then_some(path)
+    }
+
     /// Whether the path is that of a file, and nothing is below it.
     pub(super) fn is_file(&self, file: &File<'_>) -> bool {
         self.path == Some(&file.path)

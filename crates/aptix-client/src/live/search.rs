@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use aptix_engine::text::line_regex::Letters;
 use aptix_model::failure::{Excerpt, Failure};
-use aptix_model::live::{SearchFiles, SearchMatch, SearchMatches};
+use aptix_model::live::{SearchFiles, SearchMatch, SearchMatches, SkipCause};
 
 use super::globs::Globs;
 use super::line_search::{Line, LineSearch, Stopped};
@@ -98,12 +98,32 @@ impl Visit for Hunt<'_, '_> {
         let ends = self.failure.is_some() || self.found.matches.has_more;
         if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
+
+    fn skip(&mut self, cause: SkipCause, path: Option<&str>) {
+        let path = path.and_then(|path| self.scope.nameable(path));
+        self.found.matches.skipped.note(cause, path);
+    }
 }
 
 impl Hunt<'_, '_> {
     fn look_into(&mut self, file: &File<'_>) -> Result<(), Failure> {
-        let searchable = Searchable::of(file, self.scope.index, self.disclosure, self.unsaved);
-        let Searchable::Bytes { bytes, is_unsaved } = searchable else { return Ok(()) };
+        let skipped = &mut self.found.matches.skipped;
+        let Some(path) = self.scope.nameable(&file.path) else {
+            skipped.note(SkipCause::BadName, None);
+            return Ok(());
+        };
+        let (bytes, is_unsaved) = match Searchable::of(file, self.scope.index, self.disclosure, self.unsaved) {
+            Searchable::Bytes { bytes, is_unsaved } => (bytes, is_unsaved),
+            Searchable::Closed => return Ok(()),
+            Searchable::TooLarge => {
+                skipped.note(SkipCause::TooLarge, Some(path));
+                return Ok(());
+            }
+            Searchable::Unreadable => {
+                skipped.note(SkipCause::Unreadable, None);
+                return Ok(());
+            }
+        };
         let names = self.scope.names(&file.path);
         let mut in_file = InFile { names, is_unsaved, above: VecDeque::new(), open: VecDeque::new() };
         let found = &mut *self.found;

@@ -18,7 +18,9 @@ pub(crate) enum Searchable {
     Bytes { bytes: Vec<u8>, is_unsaved: bool },
     /// Nothing: it is binary, or the caller is not shown what is in it.
     Closed,
-    /// It is too large, no longer a file, or the system refuses.
+    /// It has more bytes than are searched.
+    TooLarge,
+    /// It is no longer a file, or the system refuses.
     Unreadable,
 }
 
@@ -33,7 +35,8 @@ impl Searchable {
         }
         let bytes = match opened.bytes(FILE_BYTES) {
             Ok(Some(bytes)) => bytes,
-            Ok(None) | Err(_) => return Self::Unreadable,
+            Ok(None) => return Self::TooLarge,
+            Err(_) => return Self::Unreadable,
         };
         let Some(buffer) = unsaved.met(root, &file.path, Some(&bytes)) else { return Self::text(bytes, false) };
         let Some(text) = &buffer.text else { return Self::Unreadable };

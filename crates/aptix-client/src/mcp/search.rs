@@ -5,10 +5,12 @@ use std::ops::ControlFlow;
 
 use aptix_engine::text::line_regex::Letters;
 use aptix_model::failure::Failure;
+use aptix_model::live::{SkipCause, Skipped};
 use aptix_model::path::WorkspacePath;
 use aptix_model::reason::Reason;
 use aptix_model::tools::look::{Case, Search};
 use aptix_model::tools::ripgrep::{FileFound, Found, LineFound};
+use aptix_model::tools::skipped::SkippedFiles;
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::until::Until;
@@ -64,14 +66,14 @@ pub(super) fn search(
         room: TEXT_BYTES,
         cut: None,
         costly: None,
-        skipped: 0,
+        skipped: Skipped::default(),
     };
     let way = Way { root: workspace.primary(), path: call.path.as_ref().map(WorkspacePath::as_str), after: None };
-    let unread = walk(way, &mut hunt).map_err(|error| error.failure().field("path"))?;
+    walk(way, &mut hunt).map_err(|error| error.failure().field("path"))?;
     if let Some(path) = hunt.costly {
         return Err(costly(path));
     }
-    Ok(Found { success: true, files: hunt.files, cut: hunt.cut, skipped: hunt.skipped + unread })
+    Ok(Found { success: true, files: hunt.files, cut: hunt.cut, skipped: SkippedFiles::of(hunt.skipped) })
 }
 
 /// How letters are compared: smart means that they have to agree in case if the pattern has a capital.
@@ -128,7 +130,7 @@ struct Hunt<'p> {
     cut: Option<&'static str>,
     /// The file in which the search was given up.
     costly: Option<String>,
-    skipped: u32,
+    skipped: Skipped,
 }
 
 impl Visit for Hunt<'_> {
@@ -151,6 +153,10 @@ impl Visit for Hunt<'_> {
         }
         if self.cut.is_some() || self.costly.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
+
+    fn skip(&mut self, cause: SkipCause, path: Option<&str>) {
+        self.skipped.note(cause, path.map(str::to_owned));
+    }
 }
 
 impl Hunt<'_> {
@@ -163,8 +169,12 @@ impl Hunt<'_> {
         let (bytes, unsaved) = match Searchable::of(file, ROOT, &mut self.disclosure, &self.unsaved) {
             Searchable::Bytes { bytes, is_unsaved } => (bytes, is_unsaved),
             Searchable::Closed => return None,
+            Searchable::TooLarge => {
+                self.skipped.note(SkipCause::TooLarge, Some(path));
+                return None;
+            }
             Searchable::Unreadable => {
-                self.skipped += 1;
+                self.skipped.note(SkipCause::Unreadable, None);
                 return None;
             }
         };

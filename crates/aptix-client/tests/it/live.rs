@@ -1,5 +1,6 @@
 //! Files as they are on disk at this moment: read, described, listed, searched, under the egress rule.
 
+mod left_out;
 mod listed;
 mod odd_files;
 mod reads;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::arguments::limit;
 use super::look::{MOST_LISTED, USUAL_LISTED};
 use super::roots::Roots;
+use super::skipped::SkippedFiles;
 use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::failure::Failure;
@@ -17,7 +18,7 @@ pub(super) const TOOL: Tool = Tool {
         Inputs: path (empty: the whole workspace), max_files (0: 200; at most 1,000), page_token (nextPageToken of \
         the page before).\n\n\
         Behavior: files that git ignores and secrets are passed over; links are not followed.\n\n\
-        Output: files by path, each with sizeBytes; nextPageToken, null on the last page.",
+        Output: files by path, each with sizeBytes; nextPageToken, null on the last page; skipped counts what is missing.",
     set: Set::Core,
     effect: Effect::Reads,
     form: Form::Plain,
@@ -46,6 +47,9 @@ pub struct Listed {
     pub success: bool,
     pub files: Vec<ListedFile>,
     pub next_page_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub skipped: Option<SkippedFiles>,
 }
 
 /// A file of a list.
@@ -62,7 +66,7 @@ impl From<FilePage> for Listed {
     fn from(page: FilePage) -> Self {
         let files = page.files.into_iter().map(|file| ListedFile { path: file.path, size_bytes: file.size_bytes });
         let next = Some(page.next_page_token).filter(|token| !token.is_empty());
-        Self { success: true, files: files.collect(), next_page_token: next }
+        Self { success: true, files: files.collect(), next_page_token: next, skipped: SkippedFiles::of(page.skipped) }
     }
 }
 
@@ -77,6 +81,7 @@ impl Listed {
         if let Some(token) = &self.next_page_token {
             text.push_str(&format!("there are more: ask again with page_token {token:?}\n"));
         }
+        text.extend(self.skipped.as_ref().map(SkippedFiles::text));
         text
     }
 }

@@ -27,6 +27,7 @@ pub mod ripgrep;
 pub mod roots;
 mod schema;
 pub mod shape;
+pub mod skipped;
 mod texts;
 pub mod tool;
 mod whole_files;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::arguments::{Words, limit, names, word};
 use super::look::{Case, MOST_CONTEXT, MOST_RESULTS, Search, USUAL_FILES, USUAL_RESULTS};
 use super::roots::Roots;
+use super::skipped::SkippedFiles;
 use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::documents::fields::given;
@@ -109,8 +110,9 @@ pub struct Found {
     /// Why there may be more
     #[schemars(extend("enum" = ["max_files", "max_results", "size", "time", null]))]
     pub cut: Option<&'static str>,
-    /// Files and directories that could not be searched
-    pub skipped: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub skipped: Option<SkippedFiles>,
 }
 
 /// A file that a search found.
@@ -185,9 +187,7 @@ impl Found {
         if let Some(cut) = self.cut {
             let _ = writeln!(text, "there may be more: stopped at {cut}; narrow the search or raise the limit");
         }
-        if self.skipped > 0 {
-            let _ = writeln!(text, "{} files or directories could not be searched", self.skipped);
-        }
+        text.extend(self.skipped.as_ref().map(SkippedFiles::text));
         text
     }
 }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::lines::{LineError, LineNumber};
 use crate::live::{
     Encoding, FileContent, FileInfo, FilePage, FilePart, FileSelector, GLOBS, ListFiles, Portion, READ_FILES,
-    STAT_FILES, SearchFiles, SearchMatch, SearchMatches, Terminators,
+    STAT_FILES, SearchFiles, SearchMatch, SearchMatches, Skipped, Terminators,
 };
 use crate::path::{DocPath, PathError, WorkspacePath};
 use crate::question::{Question, Reply};
@@ -258,13 +258,23 @@ impl From<FilePage> for v1::ListFilesResponse {
             files: page.files.into_iter().map(Into::into).collect(),
             next_page_token: page.next_page_token,
             damaged: Vec::new(),
+            skipped: page.skipped.into(),
         }
+    }
+}
+
+impl From<Skipped> for Option<v1::Skipped> {
+    fn from(skipped: Skipped) -> Self {
+        let is_empty = skipped.is_empty();
+        let Skipped { too_deep, too_large, unreadable, bad_name, paths } = skipped;
+        (!is_empty).then_some(v1::Skipped { too_deep, too_large, unreadable, bad_name, paths })
     }
 }
 
 impl From<SearchMatches> for v1::SearchFilesResponse {
     fn from(found: SearchMatches) -> Self {
-        Self { matches: found.matches.into_iter().map(Into::into).collect(), has_more: found.has_more }
+        let SearchMatches { matches, has_more, skipped } = found;
+        Self { matches: matches.into_iter().map(Into::into).collect(), has_more, skipped: skipped.into() }
     }
 }
 

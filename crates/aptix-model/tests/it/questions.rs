@@ -152,12 +152,12 @@ fn a_reply_says_what_files_are() {
     assert_eq!((file.content.as_ref(), state.line_count, state.encoding()), (None, None, v1::Encoding::Binary));
     assert_eq!(state.terminators(), v1::Terminators::Unspecified);
 
-    let page = FilePage { files: vec![info(None)], next_page_token: "t".to_owned() };
+    let page = FilePage { files: vec![info(None)], next_page_token: "t".to_owned(), ..FilePage::default() };
     let v1::answer::Answer::ListFiles(list) = Reply::List(page).into() else { panic!() };
     assert_eq!((list.files[0].sha256.as_str(), list.files[0].size_bytes, list.next_page_token.as_str()), ("", 9, "t"));
     let excerpt = Excerpt { start_line: 1, end_line: 2, text: "a\nb".to_owned() };
     let found = SearchMatch { path: "A".to_owned(), doc_path: "ws/a".to_owned(), line: 2, excerpt, is_unsaved: true };
-    let found = SearchMatches { matches: vec![found], has_more: true };
+    let found = SearchMatches { matches: vec![found], has_more: true, ..SearchMatches::default() };
     let v1::answer::Answer::SearchFiles(found) = Reply::Search(found).into() else { panic!() };
     assert!(found.matches[0].is_unsaved);
     assert_eq!(

@@ -6,7 +6,7 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::id::WorkspaceId;
 use aptix_model::limits::INLINE_BYTES;
-use aptix_model::live::{FileInfo, FilePart, FileSelector, ListFiles, Portion, SearchFiles};
+use aptix_model::live::{FileInfo, FilePart, FileSelector, ListFiles, Portion, SKIPPED_PATHS, SearchFiles};
 use aptix_model::path::{DocPath, WorkspacePath};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::fit::TEXT_BYTES;
@@ -68,6 +68,7 @@ pub(super) fn list(asked: &ListFiles, answer: v1::ListFilesResponse) -> Result<v
             return Err(format!("the content of {} is described, which is not read for a list", state.path));
         }
     }
+    check_skipped(asked.directory.as_ref(), answer.skipped.as_ref())?;
     Ok(answer)
 }
 
@@ -87,6 +88,7 @@ pub(super) fn search(asked: &SearchFiles, answer: v1::SearchFilesResponse) -> Re
             return Err(format!("the lines of a match in {} are not those around line {}", found.path, found.line));
         }
     }
+    check_skipped(asked.directory.as_ref(), answer.skipped.as_ref())?;
     Ok(answer)
 }
 
@@ -166,6 +168,21 @@ fn check_below(directory: Option<&WorkspacePath>, path: &str) -> Result<(), Misf
     } else {
         Err(format!("{path} is not below {directory}"))
     }
+}
+
+/// That the paths of what was left out are few, and are paths below the directory.
+fn check_skipped(directory: Option<&WorkspacePath>, skipped: Option<&v1::Skipped>) -> Result<(), Misfit> {
+    let paths = skipped.map_or(&[][..], |skipped| &skipped.paths);
+    if paths.len() > SKIPPED_PATHS {
+        return Err(format!("{} paths of what was left out came, at most {SKIPPED_PATHS} are named", paths.len()));
+    }
+    for path in paths {
+        WorkspacePath::new(path).map_err(|error| format!("a path that was left out: {error}"))?;
+        if directory.is_none_or(|directory| directory.as_str() != path) {
+            check_below(directory, path)?;
+        }
+    }
+    Ok(())
 }
 
 /// That content is the part that was asked for, as far as that shows; of a whole file, that its digest and facts are right.

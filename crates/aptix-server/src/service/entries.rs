@@ -106,7 +106,9 @@ const ANSWER: &[List] = &[
     List { path: &[4, 1, 2, 10], name: "statFiles.results.failure.nearest", detail: Detail::Text },
     List { path: &[5, 1], name: "listFiles.files", detail: Detail::Files },
     List { path: &[5, 3], name: "listFiles.damaged", detail: Detail::Files },
+    List { path: &[5, 4, 5], name: "listFiles.skipped.paths", detail: Detail::Text },
     List { path: &[6, 1], name: "searchFiles.matches", detail: Detail::Files },
+    List { path: &[6, 3, 5], name: "searchFiles.skipped.paths", detail: Detail::Text },
 ];
 
 const FILES: &[List] = &[List { path: &[2], name: "files", detail: Detail::Files }];
@@ -303,7 +305,11 @@ mod tests {
             let (files, damaged) = (vec![v1::FileState::default(); files], vec![v1::DamagedFile::default(); damaged]);
             Answer::ListFiles(v1::ListFilesResponse { files, damaged, ..v1::ListFilesResponse::default() })
         };
-        let matches = vec![v1::SearchMatch::default(); MANY];
+        let found = |matches, skipped| {
+            let matches = vec![v1::SearchMatch::default(); matches];
+            Answer::SearchFiles(v1::SearchFilesResponse { matches, skipped, ..v1::SearchFilesResponse::default() })
+        };
+        let skipped = || Some(v1::Skipped { paths: vec![String::new(); MANY], ..v1::Skipped::default() });
         let file = v1::FileReport::default();
         let of_file = |file: v1::FileReport| v1::Report { files: vec![file], ..v1::Report::default() };
         let reports = || {
@@ -327,7 +333,9 @@ mod tests {
             stat(vec![result(failure())]),
             list(MANY, 0),
             list(0, MANY),
-            Answer::SearchFiles(v1::SearchFilesResponse { matches, ..v1::SearchFilesResponse::default() }),
+            Answer::ListFiles(v1::ListFilesResponse { skipped: skipped(), ..v1::ListFilesResponse::default() }),
+            found(MANY, None),
+            found(0, skipped()),
         ];
         let plans = [plan(None, vec![v1::PlannedFile::default(); MANY]), plan(None, vec![places])];
         let answers = (others.into_iter().chain(reports().map(Answer::Preview)))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aptix_model::failure::Failure;
 use aptix_model::id::WorkspaceId;
-use aptix_model::live::{FileInfo, FilePart, FileSelector, ListFiles, SearchFiles};
+use aptix_model::live::{FileInfo, FilePart, FileSelector, ListFiles, SearchFiles, SkipCause, Skipped};
 use aptix_model::presence::QuestionKind;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::wire::fit::ROOM;
@@ -121,7 +121,7 @@ impl LiveFiles<'_> {
         let mut cloud = self.dispatcher.cloud(&self.workspace).await?;
         let found = cloud.list(asked.directory.as_ref(), page, size).await?;
         let (mut answer, mut room, mut last) = (v1::ListFilesResponse::default(), ROOM, None);
-        let mut has_more = found.has_more;
+        let (mut has_more, mut skipped) = (found.has_more, Skipped::default());
         for file in found.files {
             let path = file.as_ref().map_or_else(|damaged| &damaged.file.path, |copy| &copy.file.path).clone();
             let damaged = |DamagedCopy { file, path }| v1::DamagedFile { path, message: file.why };
@@ -134,9 +134,13 @@ impl LiveFiles<'_> {
             (room, last) = (left, Some(path));
             match entry {
                 Ok(file) => answer.files.push(file),
-                Err(damaged) => answer.damaged.push(damaged),
+                Err(damaged) => {
+                    skipped.note(SkipCause::Unreadable, Some(damaged.path.clone()));
+                    answer.damaged.push(damaged);
+                }
             }
         }
+        answer.skipped = skipped.into();
         let last = last.filter(|_| has_more);
         answer.next_page_token = last.map(|path| page::after_file(&path, cursor)).unwrap_or_default();
         Ok(answer)

@@ -490,6 +490,8 @@ async fn one_damaged_record_stops_nothing() {
     let list = v1::ListFilesRequest { workspace_id: "w".to_owned(), page_size: 0, ..v1::ListFilesRequest::default() };
     let page = client.files.list_files(list).await.unwrap().into_inner();
     assert_eq!((page.files[0].path.as_str(), page.damaged[0].path.as_str()), ("a", "b"));
+    let skipped = v1::Skipped { unreadable: 1, paths: vec!["b".to_owned()], ..Default::default() };
+    assert_eq!(page.skipped, Some(skipped));
     let status = client.get("w", &broken[0].id.to_string()).await.unwrap_err();
     assert!(status.message().contains("damaged"), "{status:?}");
 }

@@ -113,7 +113,7 @@ impl Disk {
                     excerpt,
                     is_unsaved: false,
                 };
-                Answer::SearchFiles(v1::SearchFilesResponse { matches: vec![found], has_more: false })
+                Answer::SearchFiles(v1::SearchFilesResponse { matches: vec![found], ..Default::default() })
             }
             Ask::Preview(edit) => Answer::Preview(previewed(edit)),
             Ask::Prepare(asked) => {

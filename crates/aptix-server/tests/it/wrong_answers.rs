@@ -136,7 +136,29 @@ async fn a_list_or_a_search_that_does_not_fit_is_not_passed_on() {
             found.matches[0].line = 3;
         }
     }));
-    assert_refused(client.files.list_files(list).await, Code::Internal, "INTERNAL", "WRONG_ANSWER");
+    assert_refused(client.files.list_files(list.clone()).await, Code::Internal, "INTERNAL", "WRONG_ANSWER");
     let search = v1::SearchFilesRequest { workspace_id: "w".to_owned(), pattern: "o".to_owned(), ..Default::default() };
-    assert_refused(client.files.search_files(search).await, Code::Internal, "INTERNAL", "WRONG_ANSWER");
+    assert_refused(client.files.search_files(search.clone()).await, Code::Internal, "INTERNAL", "WRONG_ANSWER");
+    for (paths, fits) in
+        [(["src", "src/C"].to_vec(), true), (vec!["lib/x"], false), (vec!["/x"], false), (vec!["src/x"; 9], false)]
+    {
+        let paths: Vec<_> = paths.into_iter().map(str::to_owned).collect();
+        *disk.twist.lock().unwrap() = Some(Box::new(move |answer| {
+            let skipped = Some(v1::Skipped { unreadable: 1, paths: paths.clone(), ..Default::default() });
+            match answer {
+                Answer::ListFiles(page) => page.skipped = skipped,
+                Answer::SearchFiles(found) => found.skipped = skipped,
+                _ => {}
+            }
+        }));
+        let search = v1::SearchFilesRequest { directory: "src".to_owned(), context_lines: 1, ..search.clone() };
+        let listed = client.files.list_files(list.clone()).await.map(|page| page.into_inner().skipped);
+        let found = client.files.search_files(search).await.map(|found| found.into_inner().skipped);
+        for skipped in [listed, found] {
+            match skipped {
+                Ok(skipped) => assert!(fits && skipped.is_some()),
+                refused => assert!(!fits, "{refused:?}"),
+            }
+        }
+    }
 }

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use aptix_model::failure::Failure;
+use aptix_model::live::SkipCause;
 use aptix_model::protection::{self, Protection};
 use aptix_model::reason::{Detail, Reason};
 use ignore::gitignore::Gitignore;
@@ -49,6 +50,9 @@ pub(crate) trait Visit {
     fn may_look(&mut self, path: &str, kind: Kind) -> Result<(), Closed>;
     /// Sees what is there, until it has seen enough.
     fn see(&mut self, met: &Met<'_>) -> ControlFlow<()>;
+    /// Notes what is not shown, though it may be looked at: the directory at a path, or something in it whose name no path can
+    /// have. The path is absent where its name may not be passed on.
+    fn skip(&mut self, _cause: SkipCause, _path: Option<&str>) {}
 }
 
 /// Where to go through a root.
@@ -136,12 +140,11 @@ impl WalkError {
     }
 }
 
-/// Shows what is at or beneath a path of a root to a visitor, in the order of the names, until that has seen enough. Returns
-/// how many directories could not be read.
+/// Shows what is at or beneath a path of a root to a visitor, in the order of the names, until that has seen enough.
 ///
 /// # Errors
 /// When there is nothing at the path that may be looked at.
-pub(crate) fn walk(way: Way<'_>, visitor: &mut dyn Visit) -> Result<u32, WalkError> {
+pub(crate) fn walk(way: Way<'_>, visitor: &mut dyn Visit) -> Result<(), WalkError> {
     let Way { root, path, after } = way;
     let (global, _) = Gitignore::global();
     let mut walk = Walk { root, visitor, global, stack: Vec::new() };
@@ -171,7 +174,7 @@ pub(crate) fn walk(way: Way<'_>, visitor: &mut dyn Visit) -> Result<u32, WalkErr
         if kind == Kind::File {
             let file = File { path: at, dir: level.dir.as_fd(), name: name.to_owned() };
             let _ = walk.visitor.see(&Met::File(file));
-            return Ok(0);
+            return Ok(());
         }
         let dir = beneath::open_dir(level.dir.as_fd(), name).map_err(|errno| match errno {
             Errno::XDEV => WalkError::Other { at: at.clone() },
@@ -181,7 +184,8 @@ pub(crate) fn walk(way: Way<'_>, visitor: &mut dyn Visit) -> Result<u32, WalkErr
     }
     let base = walk.stack.last().map_or("", |level| level.path.as_str());
     let after = after.filter(|after| is_in(base, after)).map(|after| within(base, after).to_owned());
-    Ok(walk.go_through(after))
+    walk.go_through(after);
+    Ok(())
 }
 
 /// Whether a path is in a directory, `""` for the root.
@@ -221,17 +225,20 @@ impl Walk<'_> {
     }
 
     /// Goes through the directory on top of the stack, behind a path in it, and forgets it.
-    fn go_through(&mut self, after: Option<String>) -> u32 {
-        let mut unread = 0;
+    fn go_through(&mut self, after: Option<String>) {
         let base = self.stack.len();
         let mut pending = vec![Names::behind(after)];
         while let Some(names) = pending.last_mut() {
             let Some(level) = self.stack.last() else { break };
-            let next = names.next(level.dir.as_fd()).unwrap_or_else(|_| {
-                unread += 1;
-                None
-            });
-            let Some((name, kind)) = next else {
+            let next = names.next(level.dir.as_fd());
+            for _ in 0..std::mem::take(&mut names.bad) {
+                self.visitor.skip(SkipCause::BadName, None);
+            }
+            let Ok(Some((name, kind))) = next else {
+                if next.is_err() {
+                    let path = level.path.clone();
+                    self.skip(SkipCause::Unreadable, &path);
+                }
                 pending.pop();
                 if self.stack.len() > base {
                     self.stack.pop();
@@ -254,8 +261,8 @@ impl Walk<'_> {
             if self.visitor.see(&Met::Directory).is_break() {
                 break;
             }
-            if self.stack.len() > DEPTH {
-                unread += 1;
+            if self.stack.len() >= DEPTH {
+                self.skip(SkipCause::TooDeep, &at);
                 continue;
             }
             match beneath::open_dir(level.dir.as_fd(), &name) {
@@ -265,10 +272,15 @@ impl Walk<'_> {
                     }
                 }
                 // Another mount, or something else by now.
-                Err(_) => unread += 1,
+                Err(_) => self.skip(SkipCause::Unreadable, &at),
             }
         }
-        unread
+    }
+
+    /// Notes a directory that is not read. Its name is passed on where that of a file in it would be.
+    fn skip(&mut self, cause: SkipCause, path: &str) {
+        let is_shown = !path.is_empty() && self.check(&join(path, "file"), Kind::File).is_ok();
+        self.visitor.skip(cause, is_shown.then_some(path));
     }
 
     /// Whether a path may be looked at.
@@ -293,8 +305,8 @@ impl Walk<'_> {
     }
 }
 
-/// The regular files and directories of a directory, by name, a part of them at a time. Names that are not UTF-8 are left out:
-/// no path can have them.
+/// The regular files and directories of a directory, by name, a part of them at a time. Names that are not UTF-8 are counted: no
+/// path can have them.
 struct Names {
     /// The names that were listed and are not handed out yet, the last one first.
     listed: Vec<(String, Kind)>,
@@ -306,6 +318,8 @@ struct Names {
     has_more: bool,
     /// A name, and the path in that directory behind which to begin there.
     behind: Option<(String, String)>,
+    /// How many files and directories have names that are not UTF-8; of a directory that is begun within, none are counted.
+    bad: usize,
 }
 
 impl Names {
@@ -318,7 +332,7 @@ impl Names {
                 None => (Some(path), None),
             },
         };
-        Self { listed: Vec::new(), last, is_met: behind.is_some(), has_more: true, behind }
+        Self { listed: Vec::new(), last, is_met: behind.is_some(), has_more: true, behind, bad: 0 }
     }
 
     /// The next name, and what it is.
@@ -338,9 +352,14 @@ impl Names {
     /// Lists the next names.
     fn list(&mut self, dir: BorrowedFd<'_>) -> Result<(), Errno> {
         let mut names = Vec::new();
+        let is_begun = self.last.is_some();
         for entry in Dir::new(disk::open_readable(dir)?)? {
             let entry = entry?;
-            let Ok(name) = entry.file_name().to_str() else { continue };
+            let Ok(name) = entry.file_name().to_str() else {
+                let is_shown = matches!(entry.file_type(), FileType::RegularFile | FileType::Directory);
+                self.bad += usize::from(is_shown && !is_begun);
+                continue;
+            };
             let is_behind =
                 self.last.as_deref().is_none_or(|last| if self.is_met { name >= last } else { name > last });
             if matches!(name, "." | "..") || !is_behind {

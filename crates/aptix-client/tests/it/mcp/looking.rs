@@ -96,6 +96,30 @@ fn lay_out(ws: &Path) {
     std::os::unix::fs::symlink("/etc", ws.join("etc")).unwrap();
 }
 
+/// Lists and searches name what they left out, though nothing withholds it.
+#[test]
+fn what_could_not_be_searched_is_counted_and_named() {
+    let mut client = Client::start(|ws| {
+        std::fs::create_dir_all(ws.join(format!("deep{}", "/d".repeat(70)))).unwrap();
+        std::fs::File::create(ws.join("large.txt")).unwrap().set_len((16 << 20) + 1).unwrap();
+    });
+    let listed = client.done("list_directory", &json!({}));
+    let deep = format!("deep{}", "/d".repeat(63));
+    let counts = |too_large: u32, paths: &[&str]| json!({ "tooDeep": 1, "tooLarge": too_large, "unreadable": 0, "badName": 0, "paths": paths });
+    assert_eq!(listed.structured["skipped"], counts(0, &[&deep]));
+    assert!(
+        listed.text.contains(&format!("left out: 1 directories 64 levels below the root; among them {deep}")),
+        "{}",
+        listed.text
+    );
+    let found = client.done("ripgrep_content", &json!({ "pattern": "x" }));
+    assert_eq!(found.structured["skipped"], counts(1, &[&deep, "large.txt"]));
+    assert!(found.text.contains("1 files that are too large"), "{}", found.text);
+    let found =
+        client.done("ripgrep_content", &json!({ "pattern": "x", "glob": "*.rs", "path": "deep/d/d/d/d/d/d/d" }));
+    assert_eq!(found.structured["skipped"]["tooDeep"], 1);
+}
+
 /// WS-MOD-4.2.13: what is searched, and what is not.
 #[test]
 fn ripgrep_searches_what_git_does_not_ignore() {
