@@ -24,14 +24,33 @@ impl FilePlan<'_> {
     pub fn diff(&self, limit: usize) -> Option<Vec<u8>> {
         match self.status {
             FileStatus::Unchanged => Some(Vec::new()),
-            _ => unified(self, limit),
+            _ => unified(self, &[], limit),
+        }
+    }
+
+    /// The change as a unified diff of any length, made from a plan whose base is a file without the lines of these gaps, top
+    /// to bottom; empty if nothing changes. No hunk reaches over a gap.
+    #[must_use]
+    pub fn diff_between(&self, gaps: &[Gap]) -> Option<Vec<u8>> {
+        match self.status {
+            FileStatus::Unchanged => Some(Vec::new()),
+            _ => unified(self, gaps, usize::MAX),
         }
     }
 }
 
+/// Lines of a file that a base leaves out, which are the same before and after.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gap {
+    /// Offset in the base of the line below them.
+    pub at: usize,
+    /// How many.
+    pub lines: usize,
+}
+
 /// The diff of one file: empty if nothing changes, `None` if it would have more than `limit` bytes. What is built
 /// until that shows is not much longer.
-fn unified(plan: &FilePlan<'_>, limit: usize) -> Option<Vec<u8>> {
+fn unified(plan: &FilePlan<'_>, gaps: &[Gap], limit: usize) -> Option<Vec<u8>> {
     let (path, base) = (plan.path.as_str(), plan.base());
     let new_path = plan.moved_to.unwrap_or(plan.path).as_str();
     let old = base.unwrap_or_default();
@@ -68,7 +87,7 @@ fn unified(plan: &FilePlan<'_>, limit: usize) -> Option<Vec<u8>> {
         let to = if is_deleted { String::from("/dev/null") } else { format!("{b}{}", end(new_path)) };
         out.push(format!("--- {from}\n+++ {to}\n").as_bytes())?;
     }
-    write_hunks(&mut out, old, &blocks)?;
+    write_hunks(&mut out, old, gaps, &blocks)?;
     Some(out.bytes)
 }
 
@@ -227,14 +246,21 @@ impl Hunk {
     }
 }
 
-fn write_hunks(out: &mut Bounded, base: &[u8], blocks: &[Block<'_>]) -> Option<()> {
+fn write_hunks(out: &mut Bounded, base: &[u8], gaps: &[Gap], blocks: &[Block<'_>]) -> Option<()> {
     // Lines of either side above `at`.
     let (mut at, mut old_above, mut new_above) = (0, 0, 0);
+    let mut gaps = gaps.iter().peekable();
     let mut blocks = blocks.iter().peekable();
     while let Some(block) = blocks.next() {
+        let mut top = at;
+        while let Some(gap) = gaps.next_if(|gap| gap.at <= block.old.start) {
+            (old_above, new_above) = (old_above + gap.lines, new_above + gap.lines);
+            top = top.max(gap.at);
+        }
+        let bottom = gaps.peek().map_or(usize::MAX, |gap| gap.at);
         let mut start = block.old.start;
         for _ in 0..CONTEXT {
-            start = line_start(base, start.saturating_sub(1).max(at)).max(at);
+            start = line_start(base, start.saturating_sub(1).max(top)).max(top);
         }
         let skipped = memchr_iter(b'\n', slice(base, at..start)).count();
         (old_above, new_above) = (old_above + skipped, new_above + skipped);
@@ -243,12 +269,14 @@ fn write_hunks(out: &mut Bounded, base: &[u8], blocks: &[Block<'_>]) -> Option<(
         hunk.keep(slice(base, start..block.old.start))?;
         hunk.replace(slice(base, block.old.clone()), &block.new)?;
         at = block.old.end;
-        while let Some(next) = blocks.next_if(|next| next.old.start <= lines_below(base, at, 2 * CONTEXT)) {
+        let is_near =
+            |next: &Block<'_>, at| next.old.start < bottom && next.old.start <= lines_below(base, at, 2 * CONTEXT);
+        while let Some(next) = blocks.next_if(|next| is_near(next, at)) {
             hunk.keep(slice(base, at..next.old.start))?;
             hunk.replace(slice(base, next.old.clone()), &next.new)?;
             at = next.old.end;
         }
-        let end = lines_below(base, at, CONTEXT);
+        let end = lines_below(base, at, CONTEXT).min(bottom);
         hunk.keep(slice(base, at..end))?;
         at = end;
         let (old, new) = (side(old_above, hunk.old_count), side(new_above, hunk.new_count));

@@ -12,7 +12,7 @@ mod checking;
 mod content;
 pub mod correct;
 mod dialect;
-mod diff;
+pub mod diff;
 pub mod digest;
 pub mod express;
 pub mod file_plan;

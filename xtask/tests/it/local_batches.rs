@@ -131,6 +131,34 @@ fn a_local_apply_is_a_batch_of_the_server_while_an_agent_is_connected() {
     assert_eq!(batches.all().len(), 3);
 }
 
+/// Of a large file the history keeps the changed lines alone: the server gets all of it from the disk.
+#[test]
+fn a_local_change_of_a_large_file_is_reported_as_any_other() {
+    let (machine, server, mut agent) = served("auto");
+    let content: String = (0..30_000).map(|line| format!("line {line}\n")).collect();
+    write(&machine.path("project/large.txt"), &content);
+    let changed = format!("by hand\n{content}");
+    let [before, after] = [&content, &changed].map(|text| Some(sha256(text.as_bytes()).to_string()));
+    apply(&machine, &labelled("project/large.txt", &content, "by hand"));
+    let mut batches = Batches::of(&server);
+    let reported = |batch: &v1::Batch| {
+        let file = &batch.report.as_ref().unwrap().files[0];
+        (file.sha256_before.clone(), file.sha256.clone(), file.size_bytes)
+    };
+    let sizes = [content.len(), changed.len()].map(|size| Some(size as u64));
+    assert_eq!(reported(&batches.local(1)[0]), (before.clone(), after.clone(), sizes[1]));
+    assert_eq!(agent.terminate(), Some(0));
+    // The second one is on disk no more when the agent looks at it.
+    run(&machine, &["undo", "--yes"]);
+    run(&machine, &["undo", "--redo", "--yes"]);
+    let mut agent = machine.agent(&server);
+    let batches = batches.local(3);
+    assert_eq!(reported(&batches[1]), (after.clone(), before.clone(), sizes[0]));
+    assert_eq!(reported(&batches[2]), (before, after, sizes[1]));
+    assert_eq!(held(&machine, &server, "large.txt"), changed.as_str());
+    assert_eq!(agent.terminate(), Some(0));
+}
+
 /// An undo of a batch of the server, its redo, and the undo of that: each takes back the one before.
 #[test]
 fn an_undo_is_linked_with_the_batch_that_it_takes_back() {

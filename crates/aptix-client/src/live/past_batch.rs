@@ -18,7 +18,8 @@ use super::local_batch::{Described, of_differences};
 use super::read::stat_on_disk;
 use crate::policy::Policy;
 use crate::policy::disclosure::{Disclosure, Inside};
-use crate::workspace::keep::history::entries::{self, Entry};
+use crate::workspace::keep::history::entries::Entry;
+use crate::workspace::keep::history::on_disk;
 use crate::workspace::keep::history::past_file::PastFile;
 use crate::workspace::keep::history::summary::FileSummary;
 use crate::workspace::read::listing::Listings;
@@ -109,7 +110,7 @@ struct Change {
 /// Content that an entry describes.
 struct Image {
     sha256: Sha256Digest,
-    /// What it begins with and how many bytes it has, if the entry keeps it.
+    /// What it begins with and how many bytes it has, if the entry, or the disk, has it.
     kept: Option<(Vec<u8>, u64)>,
 }
 
@@ -145,7 +146,7 @@ pub(crate) fn paths(workspace: &Workspace, entry: &Entry) -> Vec<DocPath> {
 
 /// What an entry says of each path in open roots: of a file that moved, of two.
 fn changes(workspace: &Workspace, entry: &Entry) -> Vec<Change> {
-    let images = entries::images(entry).unwrap_or_default();
+    let images = on_disk::images(workspace, entry).unwrap_or_default();
     let mut found: Vec<(usize, &str, Sides)> = Vec::new();
     let mut known: HashMap<(usize, &str), usize> = HashMap::new();
     let mut add = |root: usize, path, sides: Sides| {

@@ -30,7 +30,7 @@ use crate::present::view::{BatchView, Stored, Subject, Undoes};
 use crate::undo::{self, Undone};
 use crate::workspace::keep::history::entries::{self, Entry};
 use crate::workspace::keep::history::find::Wanted;
-use crate::workspace::keep::history::past_file;
+use crate::workspace::keep::history::past_file::{self, Kept};
 use crate::workspace::read::listing::Listings;
 use crate::workspace::read::resolve::resolve_to_read;
 
@@ -98,7 +98,7 @@ fn kept(author: &Author, policy: &Policy, id: &str) -> Result<Past, Failure> {
 fn check(author: &Author, policy: &Policy, entry: &Entry, past: &Past) -> Result<(), Failure> {
     let mut disclosure = Disclosure::new(&author.workspace, policy);
     let mut listings = Listings::default();
-    let images = entries::images(entry).unwrap_or_default();
+    let kept = entries::kept(entry).unwrap_or_default();
     for shown in &past.report.files {
         let is_shown = |file: &past_file::PastFile| file.names(&author.workspace, &file.path).0 == shown.path;
         let known = entry.files.iter().position(is_shown);
@@ -106,9 +106,13 @@ fn check(author: &Author, policy: &Policy, entry: &Entry, past: &Past) -> Result
             let hint = "ask for the parts of the batch that are in this one, by their ids, or ask the user";
             return Err(elsewhere(hint));
         }
-        let images = known.and_then(|index| images.get(index));
-        let heads = images.into_iter().flat_map(|images| [images.before.as_deref(), images.after.as_deref()]);
-        let heads: Vec<_> = heads.flatten().map(|head| head.get(..KEY_HEAD_BYTES).unwrap_or(head)).collect();
+        // A file of which passages are kept never began as a private key does.
+        let heads = match known.and_then(|index| kept.get(index)) {
+            Some(Kept::Images(images)) => [images.before.as_deref(), images.after.as_deref()],
+            Some(Kept::Passages(_)) | None => [None, None],
+        };
+        let heads: Vec<_> =
+            heads.into_iter().flatten().map(|head| head.get(..KEY_HEAD_BYTES).unwrap_or(head)).collect();
         for path in [Some(&shown.path), shown.renamed_to.as_ref()].into_iter().flatten() {
             let target = WorkspacePath::new(path).map(ValidTarget::Path);
             let place = target.ok().and_then(|to| resolve_to_read(&author.workspace, &mut listings, &to).ok());

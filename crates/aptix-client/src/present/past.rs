@@ -1,12 +1,15 @@
 //! A batch of the history as it is shown: what its entry keeps of its author's words and of its report, and the diff between the
 //! bytes that it keeps.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
+use aptix_engine::diff::Gap;
 use aptix_engine::file_plan::FileAction;
 use aptix_engine::planning::draft;
 use aptix_engine::planning::observed::Observed;
+use aptix_engine::text::edit::TextEdit;
 use aptix_model::id::{BatchId, Uuid};
 use aptix_model::id_block;
 use aptix_model::path::WorkspacePath;
@@ -16,7 +19,8 @@ use aptix_model::report::{FileReport, FileStatus, Report, diff_part};
 use super::id_prefix::Named;
 use crate::undo::{merge, undone};
 use crate::workspace::keep::history::entries::{self, Entry};
-use crate::workspace::keep::history::past_file::{Images, PastFile, names_in};
+use crate::workspace::keep::history::passages::Passages;
+use crate::workspace::keep::history::past_file::{Images, Kept, PastFile, names_in};
 use crate::workspace::keep::history::summary::{FileSummary, Summary};
 use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
@@ -38,14 +42,14 @@ pub struct Past {
 /// What the history keeps of a batch.
 #[must_use]
 pub fn past(workspace: &Workspace, entry: &Entry) -> Past {
-    let images = entries::images(entry);
+    let kept = entries::kept(entry);
     let roots = roots_of(entry);
-    let diff = images.as_ref().ok().and_then(|images| diff(workspace, entry, &roots, images));
+    let diff = kept.as_ref().ok().and_then(|kept| diff(workspace, entry, &roots, kept));
     let known = entry.summary.as_ref().filter(|summary| !summary.files.is_empty());
     let summary = known.cloned().unwrap_or_else(|| {
-        let images = images.unwrap_or_default();
+        let kept = kept.unwrap_or_default();
         let files = entry.files.iter().enumerate();
-        let files: Vec<_> = files.map(|(index, file)| undone::report(workspace, file, images.get(index))).collect();
+        let files: Vec<_> = files.map(|(index, file)| undone::report(workspace, file, kept.get(index))).collect();
         entry.summary.clone().unwrap_or_default().with_reports(&files)
     });
     let (diff_omitted, diff) = (diff.is_none(), diff.unwrap_or_default());
@@ -135,47 +139,112 @@ impl Past {
 }
 
 /// The diff of what a batch changed; `None` if it is not known.
-fn diff(workspace: &Workspace, entry: &Entry, roots: &Roots<'_>, images: &[Images]) -> Option<String> {
+fn diff(workspace: &Workspace, entry: &Entry, roots: &Roots<'_>, kept: &[Kept]) -> Option<String> {
     let executable = |file: &PastFile| {
         let is_it = |kept: &&FileSummary| {
             kept.path() == file.path && roots.get(kept.root()).is_none_or(|root| *root == file.root)
         };
         entry.summary.as_ref()?.files.iter().find(is_it)?.executable
     };
-    let diffs =
-        entry.files.iter().zip(images).map(|(file, images)| file_diff(workspace, file, images, executable(file)));
+    let diffs = entry.files.iter().zip(kept).map(|(file, kept)| file_diff(workspace, file, kept, executable(file)));
     let diff = diffs.collect::<Option<Vec<_>>>()?.concat();
     Some(String::from_utf8_lossy(&diff).into_owned())
 }
 
-fn file_diff(workspace: &Workspace, file: &PastFile, images: &Images, created: Option<bool>) -> Option<Vec<u8>> {
+fn file_diff(workspace: &Workspace, file: &PastFile, kept: &Kept, created: Option<bool>) -> Option<Vec<u8>> {
     // A diff writes an absolute path as git does: without the slash that it begins with.
     let name = |path: &str| WorkspacePath::new(file.names(workspace, path).0.trim_start_matches('/'));
+    let (before, action, gaps) = match kept {
+        Kept::Images(Images { before, after }) => {
+            (before.as_deref().map(Cow::Borrowed), whole_action(before.as_deref(), after.as_deref()), Vec::new())
+        }
+        Kept::Passages(passages) => {
+            let (before, edit, gaps) = without_gaps(passages);
+            (Some(Cow::Owned(before)), FileAction::Edit(edit), gaps)
+        }
+    };
     let observed = Observed {
         path: name(&file.path).ok()?,
         doc_path: file.names(workspace, &file.path).1,
-        content: images.before.as_deref(),
+        content: before.as_deref(),
         digest: file.digest_before(),
         is_executable: false,
         other: None,
     };
     let moved_to = file.moved_to.as_deref().map(name).transpose().ok()?;
-    let action = match (&images.before, &images.after) {
-        (_, None) => FileAction::Delete,
-        (None, Some(after)) => FileAction::Write(after.into()),
-        (Some(before), Some(after)) => match merge::way_back(after, before, before) {
-            Ok(edit) if edit.apply(before) == *after => FileAction::Edit(edit),
-            _ => FileAction::Write(after.into()),
-        },
-    };
     let mut plan = draft::decided(&observed, action).ok()?;
     let executable =
-        file.after.as_ref().and_then(|after| after.executable).or(created.filter(|_| images.before.is_none()));
+        file.after.as_ref().and_then(|after| after.executable).or(created.filter(|_| observed.content.is_none()));
     let status = match plan.status {
         _ if moved_to.is_some() => FileStatus::Renamed,
         FileStatus::Unchanged if executable.is_some() => FileStatus::Modified,
         status => status,
     };
     (plan.status, plan.executable, plan.moved_to) = (status, executable, moved_to.as_ref());
-    plan.diff(usize::MAX)
+    plan.diff_between(&gaps)
+}
+
+fn whole_action<'a>(before: Option<&[u8]>, after: Option<&'a [u8]>) -> FileAction<'a> {
+    match (before, after) {
+        (_, None) => FileAction::Delete,
+        (None, Some(after)) => FileAction::Write(after.into()),
+        (Some(before), Some(after)) => FileAction::Edit(merge::line_edit(before, after)),
+    }
+}
+
+/// The passages of a file before the batch, one after the other, the edit of them that the batch made, and the gaps between.
+fn without_gaps(passages: &Passages) -> (Vec<u8>, TextEdit, Vec<Gap>) {
+    let (mut before, mut edits, mut gaps) = (Vec::new(), Vec::new(), Vec::new());
+    for passage in passages.iter() {
+        gaps.push(Gap { at: before.len(), lines: passage.gap });
+        edits.push((before.len(), merge::line_edit(&passage.before, &passage.after)));
+        before.extend_from_slice(&passage.before);
+    }
+    (before, merge::joined(edits), gaps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::keep::history::random_texts::Random;
+
+    fn diff_of(before: &[u8], action: FileAction<'_>, gaps: &[Gap]) -> String {
+        let path = WorkspacePath::new("f").unwrap();
+        let observed = Observed {
+            path,
+            doc_path: "ws/f".to_owned(),
+            content: Some(before),
+            digest: None,
+            is_executable: false,
+            other: None,
+        };
+        let diff = draft::decided(&observed, action).unwrap().diff_between(gaps).unwrap();
+        String::from_utf8_lossy(&diff).into_owned()
+    }
+
+    #[test]
+    fn the_diff_of_passages_is_that_of_the_whole_file() {
+        let (mut random, mut count, mut others) = (Random::new(21), 0, 0);
+        let lines = |diff: &str, mark: char| diff.lines().filter(|line| line.starts_with(mark)).count();
+        for _ in 0..2_000 {
+            let before = random.lines(400);
+            let edit = random.edit(&before);
+            let after = edit.apply(&before);
+            let Some(passages) = Passages::of(&before, &after, &edit) else { continue };
+            let (parts, edit, gaps) = without_gaps(&passages);
+            let whole = diff_of(&before, whole_action(Some(&before), Some(&after)), &[]);
+            let diff = diff_of(&parts, FileAction::Edit(edit), &gaps);
+            count += 1;
+            if diff != whole {
+                // Which of two equal lines is an old one is not said: that is all.
+                assert_eq!(
+                    ['-', '+'].map(|mark| lines(&diff, mark)),
+                    ['-', '+'].map(|mark| lines(&whole, mark)),
+                    "{diff}{whole}"
+                );
+                others += 1;
+            }
+        }
+        assert!(count > 1_000 && others < count / 50, "{count} {others}");
+    }
 }

@@ -1,15 +1,20 @@
 //! What has to happen to one file of a batch that is undone.
 
+use aptix_engine::digest::sha256;
 use aptix_engine::file_plan::FileAction;
+use aptix_engine::text::edit::TextEdit;
+use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::{Excerpt, Failure};
 use aptix_model::path::WorkspacePath;
 use aptix_model::reason::Reason;
 
-use super::failure::in_its_place;
+use super::failure::{history_failure, in_its_place};
 use super::merge::{self, Clash};
+use super::passage_undo::{self, NoWay};
 use crate::apply::find::{Found, Search};
-use crate::workspace::keep::history::entries::Entry;
-use crate::workspace::keep::history::past_file::{Images, PastFile};
+use crate::workspace::keep::history::entries::{Entry, HistoryError};
+use crate::workspace::keep::history::passages::Passages;
+use crate::workspace::keep::history::past_file::{Kept, PastFile};
 use crate::workspace::read::place::{Claim, Place};
 use crate::workspace::roots::workspace::Workspace;
 
@@ -20,6 +25,8 @@ const CLASHES: usize = 10;
 pub(super) struct UndoSite<'a> {
     pub(super) workspace: &'a Workspace,
     pub(super) search: Search<'a>,
+    /// The batch.
+    pub(super) entry: &'a Entry,
     /// What came after the batch, newest first.
     pub(super) later: &'a [Entry],
 }
@@ -112,14 +119,23 @@ pub(super) fn file_undo<'e>(
     site: &mut UndoSite<'_>,
     index: usize,
     file: &'e PastFile,
-    images: &Images,
+    kept: &Kept,
     is_taken_over: bool,
 ) -> Result<Option<FileUndo<'e>>, Vec<Failure>> {
-    let mut found = locate(site, index, file, images, is_taken_over).map_err(|failure| vec![failure])?;
-    let left_at = file.moved_to.as_deref().unwrap_or(&file.path);
+    let mut found = locate(site, index, file, is_taken_over).map_err(|failure| vec![failure])?;
+    let left_at = file.left_at();
     let name = site.name(file, left_at);
     let here = |failure: Failure| failure.file(index, &name);
     let now = found.original.as_ref().map(|original| original.bytes.as_slice());
+    let images = match (kept, now) {
+        (Kept::Images(images), _) => images,
+        (Kept::Passages(_), None) => return Err(vec![site.gone(index, file, left_at)]),
+        (Kept::Passages(passages), Some(now)) => {
+            let edit = edit_of_passages(site.entry, file, passages, now);
+            let edit = edit.map_err(|failures| failures.into_iter().map(here).collect::<Vec<_>>())?;
+            return Ok(Some(FileUndo { index, file, name, found, action: FileAction::Edit(edit) }));
+        }
+    };
     let action = match (&images.before, &images.after, now) {
         (Some(before), Some(after), Some(now)) => match merge::way_back(before, after, now) {
             Ok(edit) => FileAction::Edit(edit),
@@ -152,28 +168,31 @@ pub(super) fn file_undo<'e>(
 }
 
 /// Finds a file where the batch left it and, where the batch moved it, what is at its old path.
-fn locate(
-    site: &mut UndoSite<'_>,
-    index: usize,
-    file: &PastFile,
-    images: &Images,
-    is_taken_over: bool,
-) -> Result<Found, Failure> {
+fn locate(site: &mut UndoSite<'_>, index: usize, file: &PastFile, is_taken_over: bool) -> Result<Found, Failure> {
     let Some(left_at) = &file.moved_to else { return site.find(index, file, &file.path, Claim::Stays) };
     let here = site.find(index, file, left_at, Claim::Leaves)?;
     let there = site.find(index, file, &file.path, Claim::Arrives)?;
-    let is = |found: &Found, image: &Option<Vec<u8>>| {
-        found.original.as_ref().is_some_and(|original| image.as_ref() == Some(&original.bytes))
+    let is = |found: &Found, digest: Option<Sha256Digest>| {
+        found.original.as_ref().is_some_and(|original| digest == Some(sha256(&original.bytes)))
     };
+    let (before, after) = (file.digest_before(), file.digest_after());
     match (here.original.is_some(), there.original.is_some()) {
         // Another process has moved the files back.
-        (true, true) if is_taken_over && is(&there, &images.before) && !is(&here, &images.after) => Ok(there),
+        (true, true) if is_taken_over && is(&there, before) && !is(&here, after) => Ok(there),
         (true, true) if !is_taken_over => Err(site.blocked(index, file)),
         (true, _) => Ok(Found { other: Some(Box::new(there)), ..here }),
         // Another process has moved it back.
-        (false, true) if !is_taken_over && (is(&there, &images.before) || is(&there, &images.after)) => Ok(there),
+        (false, true) if !is_taken_over && (is(&there, before) || is(&there, after)) => Ok(there),
         (false, _) => Err(site.gone(index, file, left_at)),
     }
+}
+
+/// The edit that takes back what the batch did to a file of which its passages are kept.
+fn edit_of_passages(entry: &Entry, file: &PastFile, passages: &Passages, now: &[u8]) -> Result<TextEdit, Vec<Failure>> {
+    passage_undo::way_back(passages, file, now).map_err(|no_way| match no_way {
+        NoWay::Damaged => vec![history_failure(&HistoryError::Damaged(entry.path()))],
+        NoWay::Edited(edited) => edited.iter().take(CLASHES).map(passage_undo::Edited::failure).collect(),
+    })
 }
 
 fn clashed(clash: &Clash) -> Failure {
@@ -181,5 +200,5 @@ fn clashed(clash: &Clash) -> Failure {
     let message = format!("later edits stand where the batch left {:?}; now there is {:?}", clash.left, clash.text);
     let excerpt = Excerpt { start_line, end_line, text: clash.text.clone() };
     Failure { line: Some(start_line), nearest: vec![excerpt], ..Failure::new(Reason::ExpectedMismatch, message) }
-        .hint("undo the batches that came later first, newest first, or edit these lines by hand")
+        .hint(merge::HINT)
 }

@@ -9,6 +9,9 @@ use similar::{Algorithm, DiffOp};
 /// How long two versions of a file are compared for the shortest difference; beyond, a longer one will do.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// What helps where later edits are in the way.
+pub(super) const HINT: &str = "undo the batches that came later first, newest first, or edit these lines by hand";
+
 /// A place where a later edit is in the way.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Clash {
@@ -67,9 +70,26 @@ pub(crate) fn way_back(before: &[u8], after: &[u8], now: &[u8]) -> Result<TextEd
     Ok(TextEdit::new(replacements).unwrap_or_default())
 }
 
+/// The edit of one text that makes another, line by line.
+pub(crate) fn line_edit(from: &[u8], to: &[u8]) -> TextEdit {
+    match way_back(to, from, from) {
+        Ok(edit) if edit.apply(from) == to => edit,
+        _ => TextEdit::new([(0..from.len(), to)]).unwrap_or_default(),
+    }
+}
+
+/// Edits of parts of a text as one edit of it: each with the offset of its part, top to bottom and apart.
+pub(crate) fn joined(edits: impl IntoIterator<Item = (usize, TextEdit)>) -> TextEdit {
+    let edits: Vec<_> = edits.into_iter().collect();
+    let replacements = edits
+        .iter()
+        .flat_map(|(at, edit)| edit.replacements().map(move |(range, text)| (at + range.start..at + range.end, text)));
+    TextEdit::new(replacements).unwrap_or_default()
+}
+
 /// Whether text in this place would run together with a line beside it: one of them was the last line when the batch was
 /// carried out and is not now, or the other way round.
-fn is_glued(text: &[u8], place: &Range<usize>, old: &[u8]) -> bool {
+pub(super) fn is_glued(text: &[u8], place: &Range<usize>, old: &[u8]) -> bool {
     let is_after_part = place.start > 0 && text.get(place.start - 1) != Some(&b'\n');
     let is_part = !old.ends_with(b"\n") && place.end < text.len();
     !old.is_empty() && (is_after_part || is_part)
@@ -115,7 +135,7 @@ fn hunks(from: &[&[u8]], to: &[&[u8]]) -> Vec<Hunk> {
 }
 
 /// Lines with their terminators, so that together they are the text.
-fn lines(text: &[u8]) -> Vec<&[u8]> {
+pub(super) fn lines(text: &[u8]) -> Vec<&[u8]> {
     text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 

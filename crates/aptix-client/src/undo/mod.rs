@@ -3,6 +3,7 @@
 pub(crate) mod failure;
 mod file_undo;
 pub(crate) mod merge;
+mod passage_undo;
 pub(crate) mod undone;
 
 use aptix_engine::file_plan::{FileAction, FilePlan};
@@ -26,7 +27,7 @@ use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{ApplyOptions, Refusal};
 use crate::workspace::keep::history::entries::{Entry, Reversal};
 use crate::workspace::keep::history::find::{self, Found as FoundEntry, Wanted};
-use crate::workspace::keep::history::past_file::{Images, PastFile};
+use crate::workspace::keep::history::past_file::{Kept, PastFile};
 use crate::workspace::keep::history::{entries, pending};
 use crate::workspace::read::git_dir;
 use crate::workspace::roots::workspace::Workspace;
@@ -48,9 +49,9 @@ pub fn undo(
         return Ok(undone);
     }
     let FoundEntry { entry, later } = find::find(workspace, wanted).map_err(|error| not_found(&error))?;
-    let images = entries::images(&entry).map_err(|error| history_failure(&error))?;
-    let mut site = UndoSite { workspace, search: Search::new(workspace, options.policy), later: &later };
-    let undos = file_undos(&mut site, &entry, &images)?;
+    let kept = entries::kept(&entry).map_err(|error| history_failure(&error))?;
+    let mut site = UndoSite { workspace, search: Search::new(workspace, options.policy), entry: &entry, later: &later };
+    let undos = file_undos(&mut site, &entry, &kept)?;
     refuse_git_dirs(workspace, &undos)?;
     let batch = Batch {
         label: Some(label(&entry)),
@@ -93,16 +94,12 @@ pub fn acknowledge(workspace: &Workspace) -> Result<(), Failure> {
 }
 
 /// What has to happen to each file of a batch, as far as anything has to.
-fn file_undos<'e>(
-    site: &mut UndoSite<'_>,
-    entry: &'e Entry,
-    images: &[Images],
-) -> Result<Vec<FileUndo<'e>>, Vec<Failure>> {
+fn file_undos<'e>(site: &mut UndoSite<'_>, entry: &'e Entry, kept: &[Kept]) -> Result<Vec<FileUndo<'e>>, Vec<Failure>> {
     entry.files.iter().for_each(|file| site.leave(file));
     let (mut undos, mut failures) = (Vec::new(), Vec::new());
-    for (index, (file, images)) in entry.files.iter().zip(images).enumerate() {
+    for (index, (file, kept)) in entry.files.iter().zip(kept).enumerate() {
         let is_taken_over = entry.files.iter().any(|other| other.moves_to(file));
-        match file_undo(site, index, file, images, is_taken_over) {
+        match file_undo(site, index, file, kept, is_taken_over) {
             Ok(undo) => undos.extend(undo),
             Err(found) => failures.extend(found),
         }

@@ -7,7 +7,7 @@ use aptix_model::report::{FileReport, FileStatus, Report, Warning, Written};
 
 use crate::workspace::keep::history::entries::{self, Entry, HistoryError};
 use crate::workspace::keep::history::find::{self, Wanted};
-use crate::workspace::keep::history::past_file::{Images, PastFile};
+use crate::workspace::keep::history::past_file::{Kept, PastFile};
 use crate::workspace::keep::history::pending;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -52,9 +52,9 @@ pub(super) fn completed(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Opt
         return Ok(None);
     };
     // What is too much to be kept is reported without its size.
-    let images = entries::images(&entry).unwrap_or_default();
+    let kept = entries::kept(&entry).unwrap_or_default();
     let mut files: Vec<FileReport> =
-        entry.files.iter().enumerate().map(|(index, file)| report(workspace, file, images.get(index))).collect();
+        entry.files.iter().enumerate().map(|(index, file)| report(workspace, file, kept.get(index))).collect();
     if let Some(first) = files.first_mut() {
         let message = format!(
             "an earlier run undid batch {} and was interrupted before it could say so; this run changed nothing",
@@ -82,9 +82,9 @@ pub(super) fn completed(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Opt
 }
 
 /// What an entry says became of a file.
-pub(crate) fn report(workspace: &Workspace, file: &PastFile, images: Option<&Images>) -> FileReport {
+pub(crate) fn report(workspace: &Workspace, file: &PastFile, kept: Option<&Kept>) -> FileReport {
     let (path, doc_path) = file.names(workspace, &file.path);
-    let size = images.and_then(|images| images.after.as_ref()).map(|bytes| bytes.len() as u64);
+    let size = kept.and_then(Kept::size_after).map(|size| size as u64);
     let written = file.digest_after().zip(size);
     FileReport {
         path,

@@ -32,6 +32,7 @@ mod next_action;
 mod out_of_order;
 mod outbox;
 mod own_files;
+mod passages;
 mod past;
 mod policy_file;
 mod power;

@@ -12,9 +12,13 @@ pub mod find;
 mod index;
 mod index_lines;
 pub(crate) mod newest;
+pub(crate) mod on_disk;
+pub(crate) mod passages;
 pub mod past_file;
 pub(crate) mod pending;
 pub mod prune;
+#[cfg(test)]
+pub(crate) mod random_texts;
 pub(crate) mod since;
 pub mod summary;
 pub(crate) mod trail;

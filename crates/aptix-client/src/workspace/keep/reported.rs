@@ -12,8 +12,8 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use crate::workspace::fs::disk;
-use crate::workspace::keep::history::entries;
 use crate::workspace::keep::history::find::{self, Wanted};
+use crate::workspace::keep::history::on_disk;
 use crate::workspace::roots::own_file::{self, Found, Owner};
 use crate::workspace::roots::state::{Part, StateDir, StateError};
 use crate::workspace::roots::workspace::Workspace;
@@ -53,11 +53,11 @@ pub(crate) fn find(workspace: &Workspace, batch: BatchId) -> Result<Option<Vec<u
     })
 }
 
-/// The new content of a file that a batch changed, from what is kept for undoing it. `digest` is one that the report of the
-/// batch states.
+/// The new content of a file that a batch changed, from what is kept for undoing it or, where that is passages alone, the file
+/// on disk. `digest` is one that the report of the batch states. As long as the report is owed the outbox has the contents.
 pub(crate) fn content(workspace: &Workspace, batch: BatchId, digest: Sha256Digest) -> Option<Vec<u8>> {
     let entry = find::find(workspace, Wanted::Named(&batch.to_string())).ok()?.entry;
-    let images = entries::images(&entry).ok()?;
+    let images = on_disk::images(workspace, &entry).ok()?;
     images.into_iter().filter_map(|images| images.after).find(|content| sha256(content) == digest)
 }
 

@@ -7,7 +7,7 @@
 use aptix_engine::text::edit::TextEdit;
 
 /// Bytes of a number.
-const NUMBER: usize = 8;
+pub(super) const NUMBER: usize = 8;
 /// Numbers of one replacement.
 const NUMBERS: usize = 3;
 
@@ -45,7 +45,8 @@ pub(super) fn decode(encoded: &[u8], before: &[u8]) -> Option<Vec<u8>> {
     (texts.is_empty() && edit.fits(before.len())).then(|| edit.apply(before))
 }
 
-fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+/// The number that bytes begin with, and the other bytes.
+pub(super) fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (number, rest) = bytes.split_first_chunk::<NUMBER>()?;
     Some((usize::try_from(u64::from_le_bytes(*number)).ok()?, rest))
 }
@@ -53,35 +54,14 @@ fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Numbers that look random, the same ones in each run.
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, limit: usize) -> usize {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            usize::try_from(self.0 >> 33).unwrap() % limit.max(1)
-        }
-
-        /// Text, with any line ends and none at its end, or bytes that are no text.
-        fn bytes(&mut self, most: usize) -> Vec<u8> {
-            let pieces: [&[u8]; 7] = [b"a", b"\n", b"\r\n", "\u{e9}".as_bytes(), b"\xff\xfe", b"\0", b"line\n"];
-            (0..self.below(most)).flat_map(|_| pieces[self.below(pieces.len())]).copied().collect()
-        }
-
-        fn edit(&mut self, base: usize) -> TextEdit {
-            let mut ends: Vec<_> = (0..2 * self.below(6)).map(|_| self.below(base + 1)).collect();
-            ends.sort_unstable();
-            TextEdit::new(ends.chunks(2).map(|pair| (pair[0]..pair[1], self.bytes(5))).collect::<Vec<_>>()).unwrap()
-        }
-    }
+    use crate::workspace::keep::history::random_texts::Random;
 
     #[test]
     fn replacements_come_back_as_they_were_and_damaged_ones_make_nothing_that_is_believed() {
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         for _ in 0..3_000 {
             let before = random.bytes(40);
-            let edit = random.edit(before.len());
+            let edit = random.edit_of(before.len());
             let (encoded, after) = (encode(&edit), edit.apply(&before));
             assert_eq!(encoded.len(), length(&edit));
             assert_eq!(decode(&encoded, &before).as_ref(), Some(&after), "{edit:?} of {before:?}");

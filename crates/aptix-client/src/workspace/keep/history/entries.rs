@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::entry::{self, Head, Lack};
-use super::past_file::{self, Images, PastDir, PastFile};
+use super::past_file::{self, Kept, PastDir, PastFile};
 use super::summary::Summary;
 use crate::workspace::fs::{beneath, disk, errno};
 use crate::workspace::roots::own_file::{self, Owner};
@@ -97,6 +97,11 @@ impl Entry {
     /// The name of the state that keeps it.
     pub(super) fn keeper(&self) -> String {
         self.state.name().to_string()
+    }
+
+    /// Where it is kept.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.state.part(Part::HISTORY).join(self.id.to_string())
     }
 
     /// The roots that it has files in, besides those of a workspace.
@@ -278,13 +283,13 @@ pub(crate) fn newest_age(state: &StateDir) -> Result<Option<u64>, StateError> {
     Ok(None)
 }
 
-/// Reads the bytes that an entry keeps, in the order of its files.
+/// Reads what an entry keeps of its files, in their order.
 ///
 /// # Errors
 /// When the entry cannot be read, is damaged, or does not have all that is needed to undo the batch.
-pub(crate) fn images(entry: &Entry) -> Result<Vec<Images>, HistoryError> {
+pub(crate) fn kept(entry: &Entry) -> Result<Vec<Kept>, HistoryError> {
     let state = &entry.state;
-    let path = state.part(Part::HISTORY).join(entry.id.to_string());
+    let path = entry.path();
     let read = own_file::read_whole(state.open(Part::HISTORY)?.as_fd(), &entry.id.to_string());
     let bytes = read.map_err(|errno| StateError::Part { doing: "read", path: path.clone(), errno })?;
     let decoded = bytes.ok_or(Lack::Damaged).and_then(|bytes| entry::decode(&bytes, &entry.files));

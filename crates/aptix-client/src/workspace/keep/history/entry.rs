@@ -4,10 +4,13 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use aptix_engine::digest::sha256;
+use aptix_engine::text::edit::TextEdit;
+use aptix_model::protection::{KEY_HEAD_BYTES, is_private_key};
 use serde::{Deserialize, Serialize};
 
 use super::edited;
-use super::past_file::{Images, PastAfter, PastBefore, PastDir, PastFile, is_whole};
+use super::passages::Passages;
+use super::past_file::{Images, Kept, PastAfter, PastBefore, PastDir, PastFile, is_whole};
 use super::summary::Summary;
 use crate::workspace::commit::change::{Becomes, Change};
 use crate::workspace::commit::record::{Hex, missing_dirs};
@@ -20,6 +23,11 @@ const MAGIC: &str = "aptix-history-1";
 
 /// Into at most so many bytes one byte of what is kept unpacks.
 const MOST_PACKED: usize = 255;
+
+/// Bytes of the smallest file of which passages are kept in its place.
+const LARGE: usize = 256 << 10;
+/// Passages are kept where they take less than such a part of the file, compressed.
+const SMALL_PART: usize = 4;
 
 /// What an entry is about: its second line.
 #[derive(Serialize, Deserialize)]
@@ -94,20 +102,39 @@ fn past_file(change: &Change<'_>, root: PathBuf, packed: &mut Packed) -> PastFil
         Becomes::Nothing => (None, None),
     };
     let old = change.original.map_or(&[][..], |original| original.bytes.as_slice());
+    let new = content.map(|content| (content, content.bytes.bytes(), content.bytes.edit_of(old)));
+    let passages =
+        new.as_ref().filter(|_| change.before.is_some()).and_then(|(_, new, edit)| passages(old, new, *edit));
     let before = change.original.zip(change.before).map(|(original, digest)| PastBefore {
         digest: Hex(digest),
         attributes: original.attributes.clone(),
-        packed: packed.push(&original.bytes),
+        packed: if passages.is_some() { Some(0) } else { packed.push(old) },
     });
-    let after = content.map(|content| {
-        let new = content.bytes.bytes();
-        let Ends { head, tail, between } = common_ends(old, &new);
-        let edit = content.bytes.edit_of(old).filter(|edit| edited::length(edit) < between.len());
-        let is_edits = edit.is_some();
-        let packed = packed.push(&edit.map_or(Cow::Borrowed(between), |edit| edited::encode(edit).into()));
-        PastAfter { digest: Hex(content.digest), executable: change.flips(), is_edits, head, tail, packed }
+    let after = new.as_ref().map(|(content, new, edit)| {
+        let Ends { head, tail, between } = common_ends(old, new);
+        let edit = edit.filter(|edit| passages.is_none() && edited::length(edit) < between.len());
+        let (is_passages, is_edits) = (passages.is_some(), edit.is_some());
+        let bytes = passages.clone().or(edit.map(edited::encode)).map_or(Cow::Borrowed(between), Cow::Owned);
+        let (digest, executable) = (Hex(content.digest), change.flips());
+        PastAfter { digest, executable, is_edits, is_passages, head, tail, packed: packed.push(&bytes) }
     });
     PastFile { root, path: change.place.path.to_string(), moved_to, before, after }
+}
+
+/// The passages of a large file, encoded, if they are small beside the file before, compressed.
+fn passages(old: &[u8], new: &[u8], edit: Option<&TextEdit>) -> Option<Vec<u8>> {
+    // What may be shown of a file depends on how it begins, before and after: for a private key that has to be known.
+    let is_key = |bytes: &[u8]| is_private_key("", bytes.get(..KEY_HEAD_BYTES).unwrap_or(bytes));
+    if old.len() < LARGE || is_key(old) || is_key(new) {
+        return None;
+    }
+    let Ends { head, tail, between } = common_ends(old, new);
+    let edit = edit.cloned().or_else(|| TextEdit::new([(head..old.len() - tail, between)]).ok())?;
+    let encoded = Passages::of(old, new, &edit)?.encode();
+    let is_small = |whole: usize| encoded.len() < whole / SMALL_PART;
+    // Nothing is compressed to less than this.
+    let is_small = is_small(old.len() / MOST_PACKED) || is_small(lz4_flex::compress_prepend_size(old).len());
+    is_small.then_some(encoded)
 }
 
 fn sealed(head: &Head, mut blob: Vec<u8>) -> Vec<u8> {
@@ -162,16 +189,25 @@ pub(super) enum Lack {
     TooMuch,
 }
 
-/// The bytes that an entry keeps of these files, in their order.
+/// What an entry keeps of these files, in their order.
 ///
 /// # Errors
 /// When there is not all that is needed to undo the batch.
-pub(super) fn decode(bytes: &[u8], files: &[PastFile]) -> Result<Vec<Images>, Lack> {
+pub(super) fn decode(bytes: &[u8], files: &[PastFile]) -> Result<Vec<Kept>, Lack> {
     let mut blob = checked(bytes).ok_or(Lack::Damaged)?;
     if !is_whole(files) {
         return Err(Lack::TooMuch);
     }
-    files.iter().map(|file| images(file, &mut blob).ok_or(Lack::Damaged)).collect()
+    files.iter().map(|file| kept(file, &mut blob).ok_or(Lack::Damaged)).collect()
+}
+
+fn kept(file: &PastFile, blob: &mut &[u8]) -> Option<Kept> {
+    match &file.after {
+        Some(after) if after.is_passages && file.before.is_some() => {
+            Some(Kept::Passages(Passages::decode(&unpack(blob, after.packed?)?)?))
+        }
+        _ => images(file, blob).map(Kept::Images),
+    }
 }
 
 fn images(file: &PastFile, blob: &mut &[u8]) -> Option<Images> {

@@ -7,6 +7,7 @@ use aptix_model::path::fold;
 use aptix_model::report::FileStatus;
 use serde::{Deserialize, Serialize};
 
+use super::passages::Passages;
 use crate::workspace::commit::record::Hex;
 use crate::workspace::read::attributes::Attributes;
 use crate::workspace::roots::path_style::PathStyle;
@@ -42,6 +43,11 @@ impl PastFile {
     /// A path in the file's root as reports have it, and its lower-case key: see [`names_in`].
     pub(crate) fn names(&self, workspace: &Workspace, path: &str) -> (String, String) {
         names_in(workspace, &self.root, path)
+    }
+
+    /// Where in the root the batch left it.
+    pub(crate) fn left_at(&self) -> &str {
+        self.moved_to.as_deref().unwrap_or(&self.path)
     }
 
     /// Whether the batch moved this file to where another one was.
@@ -91,6 +97,9 @@ pub(crate) struct PastAfter {
     /// common at their ends.
     #[serde(default, rename = "edits", skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_edits: bool,
+    /// Whether passages are kept, of both files, and of the file before nothing else.
+    #[serde(default, rename = "passages", skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_passages: bool,
     /// Bytes in common at the beginning, and at the end.
     pub(super) head: usize,
     pub(super) tail: usize,
@@ -148,8 +157,27 @@ mod any_path {
     }
 }
 
-/// The bytes of a file before and after a batch.
+/// What an entry keeps of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Kept {
+    /// All of it.
+    Images(Images),
+    /// What the batch changed, of a file that is there before and after.
+    Passages(Passages),
+}
+
+impl Kept {
+    /// Bytes of the file as the batch left it, if it left one.
+    pub(crate) fn size_after(&self) -> Option<usize> {
+        match self {
+            Self::Images(images) => images.after.as_ref().map(Vec::len),
+            Self::Passages(passages) => Some(passages.size_after()),
+        }
+    }
+}
+
+/// The bytes of a file before and after a batch, as far as there was a file and they are known.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Images {
     pub(crate) before: Option<Vec<u8>>,
     pub(crate) after: Option<Vec<u8>>,
