@@ -50,6 +50,6 @@ impl BatchFilter {
             && is_any(self.sessions.as_ref(), |session| batch.origin.session_id.as_ref() == Some(session))
             && is_any(self.authors.as_ref(), |pattern| pattern.fits(&author))
             && self.created.as_ref().is_none_or(|times| times.contains(&batch.created))
-            && is_any(self.files.as_ref(), |pattern| pattern.is_named_in(batch))
+            && self.files.as_ref().is_none_or(|files| FilePattern::any_is_named_in(files, batch))
     }
 }

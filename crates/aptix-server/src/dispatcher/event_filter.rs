@@ -35,7 +35,7 @@ impl EventFilter {
     fn fits_batch(&self, batch: &BatchRecord) -> bool {
         let session = batch.origin.session_id.as_ref();
         let fits_session = |sessions: &Vec<String>| session.is_some_and(|session| sessions.contains(session));
-        let fits_file = |patterns: &Vec<FilePattern>| patterns.iter().any(|pattern| pattern.is_named_in(batch));
+        let fits_file = |patterns: &Vec<FilePattern>| FilePattern::any_is_named_in(patterns, batch);
         self.sessions.as_ref().is_none_or(fits_session) && self.files.as_ref().is_none_or(fits_file)
     }
 }

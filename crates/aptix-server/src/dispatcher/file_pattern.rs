@@ -1,5 +1,7 @@
 //! Which files a reader of batches asks for.
 
+use std::borrow::Cow;
+
 use aptix_model::batch::Target;
 use aptix_model::path::{DocPath, PathError, fold};
 use aptix_model::record::BatchRecord;
@@ -20,36 +22,61 @@ impl FilePattern {
     }
 
     fn fits(&self, doc_path: &str) -> bool {
-        doc_path == self.0 || (self.0.ends_with('/') && doc_path.starts_with(&self.0))
+        is_at(&self.0, doc_path)
     }
 
     /// As [`Self::fits`], for a path whose root's name is not known: then the pattern is compared without its own.
     fn fits_in_some_root(&self, path: &str) -> bool {
         let inside = self.0.split_once('/').map(|(_, inside)| inside);
-        self.fits(path) || inside.is_some_and(|inside| inside.is_empty() || Self(inside.to_owned()).fits(path))
+        self.fits(path) || inside.is_some_and(|inside| inside.is_empty() || is_at(inside, path))
     }
 
-    /// Whether a batch names a file that fits.
-    pub(super) fn is_named_in(&self, batch: &BatchRecord) -> bool {
-        (0..batch.batch.files.len()).any(|index| names(batch, index, self))
+    /// Whether a batch names a file that fits one of the patterns. The names of each file are made once, however many patterns
+    /// there are.
+    pub(super) fn any_is_named_in(patterns: &[Self], batch: &BatchRecord) -> bool {
+        let mut files = 0..batch.batch.files.len();
+        files.any(|index| names(batch, index).iter().any(|name| patterns.iter().any(|pattern| name.fits(pattern))))
     }
 }
 
-/// Whether a file patch is about a file that fits: as its agent reported it, else as its author named it.
-fn names(batch: &BatchRecord, index: usize, pattern: &FilePattern) -> bool {
+/// Whether a path is this one, or below it where it is a directory's.
+fn is_at(wanted: &str, path: &str) -> bool {
+    path == wanted || (wanted.ends_with('/') && path.starts_with(wanted))
+}
+
+/// A name of a file, folded to lower case.
+enum Name<'b> {
+    /// A document path.
+    Key(Cow<'b, str>),
+    /// A path whose root's name may be missing.
+    InSomeRoot(String),
+}
+
+impl Name<'_> {
+    fn fits(&self, pattern: &FilePattern) -> bool {
+        match self {
+            Self::Key(doc_path) => pattern.fits(doc_path),
+            Self::InSomeRoot(path) => pattern.fits_in_some_root(path),
+        }
+    }
+}
+
+/// The names of a file patch's file, the old one and the new one: as its agent reported it, else as its author named it.
+fn names(batch: &BatchRecord, index: usize) -> Vec<Name<'_>> {
     let report = batch.report.as_ref().and_then(|report| report.files.get(index));
-    let patch = batch.batch.files.get(index);
-    let fits = |path: &str| pattern.fits_in_some_root(&fold(path));
-    let fits_new_path = || patch.and_then(|patch| patch.edit.moved_to()).is_some_and(fits);
-    match (report, patch.map(|patch| &patch.target)) {
+    let Some(patch) = batch.batch.files.get(index) else { return Vec::new() };
+    let in_some_root = |path: &str| Name::InSomeRoot(fold(path));
+    let new_path = || patch.edit.moved_to().map(in_some_root);
+    match (report, &patch.target) {
         (Some(file), _) => {
             let root = file.doc_path.split('/').next().unwrap_or_default();
-            let renamed = file.paths_in_root().1.map(|path| format!("{root}/{}", fold(path)));
-            pattern.fits(&file.doc_path) || renamed.is_some_and(|renamed| pattern.fits(&renamed))
+            let renamed = file.paths_in_root().1.map(|path| Name::Key(format!("{root}/{}", fold(path)).into()));
+            [Name::Key(file.doc_path.as_str().into())].into_iter().chain(renamed).collect()
         }
-        (None, Some(Target::DocPath(doc_path))) => pattern.fits(doc_path) || fits_new_path(),
-        (None, Some(Target::Path(path))) => fits(path) || fits_new_path(),
-        (None, Some(Target::Readings(readings))) => readings.all().any(fits),
-        (None, None) => false,
+        (None, Target::DocPath(doc_path)) => {
+            [Name::Key(doc_path.as_str().into())].into_iter().chain(new_path()).collect()
+        }
+        (None, Target::Path(path)) => [in_some_root(path)].into_iter().chain(new_path()).collect(),
+        (None, Target::Readings(readings)) => readings.all().map(in_some_root).collect(),
     }
 }
