@@ -36,7 +36,7 @@ pub fn preview(edit: &AnchorEdit, plan: &FilePlan<'_>, diff_bytes: usize) -> Opt
         kind: edit.place.kind(),
         action: match plan.status {
             FileStatus::Created => Action::Create,
-            FileStatus::Unchanged => Action::Nothing,
+            FileStatus::Unchanged | FileStatus::Failed | FileStatus::Skipped => Action::Nothing,
             FileStatus::Modified | FileStatus::Deleted | FileStatus::Renamed => Action::Change,
         },
         start_line: change.start_line,

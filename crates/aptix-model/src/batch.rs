@@ -26,7 +26,7 @@ pub use search::{
 };
 pub use whole_file::{BlobRef, Content, CreateFile, Presence, VERBATIM, WriteFile};
 
-/// One described change of a workspace: all of it happens, or nothing (TUL-002 4.1).
+/// One described change of a workspace: all of it happens, or nothing (TUL-002 4.1), unless its author chose otherwise.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Batch {
     /// What the batch is for, for people.
@@ -35,8 +35,20 @@ pub struct Batch {
     pub key: Option<String>,
     /// One entry for each file, in the author's order.
     pub files: Vec<FilePatch>,
+    /// Whether refusing one file refuses all.
+    pub atomicity: Atomicity,
     /// Blocks of the author's answer that may be named for a file and are no edits.
     pub quotes: Vec<Quote>,
+}
+
+/// Whether refusing one file of a batch refuses all.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Atomicity {
+    /// One failure, and no file changes.
+    #[default]
+    AllOrNothing,
+    /// Refuses the file that failed and the files that depend on it; the others are applied.
+    PerFile,
 }
 
 impl Batch {

@@ -17,9 +17,9 @@ use crate::words::words;
 pub struct Report {
     /// How it ended.
     pub outcome: Outcome,
-    /// One entry for each file patch, in the batch's order; empty unless applied.
+    /// One entry for each file patch, in the batch's order; empty unless all or some were applied.
     pub files: Vec<FileReport>,
-    /// Why nothing changed; empty when applied.
+    /// Why nothing changed, or why some files did not; empty when all were applied.
     pub failures: Vec<Failure>,
     /// What the author should know about the batch as a whole although it was applied.
     pub warnings: Vec<Warning>,
@@ -53,6 +53,17 @@ pub enum Outcome {
     Failed,
     /// A person said no; nothing changed.
     Rejected,
+    /// Some files are as described, others did not change. Only of a batch that is applied [file by
+    /// file](crate::batch::Atomicity::PerFile).
+    Partial,
+}
+
+impl Outcome {
+    /// Whether any file is as described.
+    #[must_use]
+    pub const fn has_applied(self) -> bool {
+        matches!(self, Self::Applied | Self::Partial)
+    }
 }
 
 /// What became of one file.
@@ -172,6 +183,18 @@ words! {
         Deleted = "deleted",
         /// It has another path, and perhaps other bytes.
         Renamed = "renamed",
+        /// It was refused and did not change, unlike other files of its batch; a failure names it.
+        Failed = "failed",
+        /// It did not change because another file of its batch was refused.
+        Skipped = "skipped",
+    }
+}
+
+impl FileStatus {
+    /// Whether the file is as its batch describes it.
+    #[must_use]
+    pub const fn is_applied(self) -> bool {
+        !matches!(self, Self::Failed | Self::Skipped)
     }
 }
 

@@ -20,6 +20,8 @@ words! {
         Failed = "FAILED",
         /// A person said no; nothing changed.
         Rejected = "REJECTED",
+        /// Some files are as described, others did not change; the report says why.
+        Partial = "PARTIAL",
         /// Withdrawn before the agent finished.
         Cancelled = "CANCELLED",
         /// Its time ran out before anything was done.
@@ -63,6 +65,7 @@ impl From<Outcome> for BatchState {
             Outcome::Applied => Self::Applied,
             Outcome::Failed => Self::Failed,
             Outcome::Rejected => Self::Rejected,
+            Outcome::Partial => Self::Partial,
         }
     }
 }
@@ -77,6 +80,7 @@ impl BatchState {
             (Self::Preparing, Step::PlanReady) => Self::Prepared,
             (Self::Prepared, Step::Apply) | (Self::PendingApproval, Step::Approve) => Self::Approved,
             (Self::Approved, Step::Report(Outcome::Applied)) => Self::Applied,
+            (Self::Approved, Step::Report(Outcome::Partial)) => Self::Partial,
             (Self::Preparing | Self::Approved, Step::Report(Outcome::Failed)) => Self::Failed,
             (Self::Preparing | Self::Approved, Step::Report(Outcome::Rejected))
             | (Self::Prepared | Self::PendingApproval | Self::Approved, Step::Reject) => Self::Rejected,
@@ -109,6 +113,7 @@ mod tests {
             Step::Report(Outcome::Applied),
             Step::Report(Outcome::Failed),
             Step::Report(Outcome::Rejected),
+            Step::Report(Outcome::Partial),
             Step::Cancel,
             Step::Expire,
         ];

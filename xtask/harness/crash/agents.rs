@@ -1,4 +1,4 @@
-//! Refusals, applies and deliveries at the same time, while agents are killed: every batch ends once, and every report is its
+//! Refusals, applies, batches of which a part is applied, and deliveries at the same time, while agents are killed: every batch ends once, and every report is its
 //! own.
 //!
 //! Each round submits batches at once, starts an agent (at times two, of which one may serve) beside local applies, and kills
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use aptix_client::connection::{Connection, ServerUrl};
-use aptix_model::batch::Origin;
+use aptix_model::batch::{Atomicity, Batch, Origin};
 use aptix_model::documents;
 use aptix_model::id::BatchId;
 use aptix_model::record::BatchRecord;
@@ -39,7 +39,47 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Sent {
     id: BatchId,
     path: String,
-    fits: bool,
+    kind: Kind,
+}
+
+/// What a batch asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A line more in a file.
+    Fits,
+    /// A change of a file that is missing.
+    Missing,
+    /// Both, file by file.
+    PerFile,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Fits, Self::Missing, Self::PerFile];
+
+    /// Whether it adds a line.
+    const fn adds(self) -> bool {
+        matches!(self, Self::Fits | Self::PerFile)
+    }
+
+    /// What it asks of the file at a path.
+    fn batch(self, path: &str) -> Result<Batch> {
+        let add = (path, r#""operation":"append_eof","newText":"once\n""#);
+        let missing = format!("missing-{path}");
+        let replace = (missing.as_str(), r#""operation":"replace","oldText":"first","newText":"once""#);
+        let (edits, atomicity): (&[_], _) = match self {
+            Self::Fits => (&[add], Atomicity::AllOrNothing),
+            Self::Missing => (&[replace], Atomicity::AllOrNothing),
+            Self::PerFile => (&[replace, add], Atomicity::PerFile),
+        };
+        let mut batch = Batch { atomicity, ..Batch::default() };
+        for (path, change) in edits {
+            let document = format!(r#"{{"path":"{path}","patches":[{{{change}}}]}}"#);
+            let parsed = documents::parse(document.as_bytes(), None)
+                .map_err(|failures| anyhow::anyhow!("the document cannot be read: {failures:?}"))?;
+            batch.files.extend(parsed.batch.files);
+        }
+        Ok(batch)
+    }
 }
 
 /// A process that is killed when this is dropped.
@@ -128,24 +168,17 @@ impl<'a> Scene<'a> {
     /// Submits batches of both kinds at once.
     fn submit(&mut self, round: usize) -> Result<()> {
         let mut calls = JoinSet::new();
-        for number in 0..2 * KINDS {
-            let fits = number % 2 == 0;
-            let path = format!("{}-{round}-{number}.txt", if fits { "one" } else { "missing" });
-            if fits {
+        for (number, kind) in Kind::ALL.into_iter().cycle().take(Kind::ALL.len() * KINDS).enumerate() {
+            let path = format!("{round}-{number}.txt");
+            if kind.adds() {
                 std::fs::write(self.place.join("ws").join(&path), "first\n")?;
             }
-            let change = match fits {
-                true => r#""operation":"append_eof","newText":"once\n""#,
-                false => r#""operation":"replace","oldText":"first","newText":"once""#,
-            };
-            let document = format!(r#"{{"path":"{path}","patches":[{{{change}}}]}}"#);
-            let batch = documents::parse(document.as_bytes(), None)
-                .map_err(|failures| anyhow::anyhow!("the document cannot be read: {failures:?}"))?;
+            let batch = kind.batch(&path)?;
             let (connection, request) = (self.connection.clone(), format!("{round}-{number}").parse()?);
             calls.spawn_on(
                 async move {
-                    let stored = connection.submit(&request, batch.batch, Origin::default()).await;
-                    stored.map(|record| Sent { id: record.id, path, fits })
+                    let stored = connection.submit(&request, batch, Origin::default()).await;
+                    stored.map(|record| Sent { id: record.id, path, kind })
                 },
                 self.runtime.handle(),
             );
@@ -230,7 +263,7 @@ impl<'a> Scene<'a> {
             })?;
             ensure!(has_ended, "{} ({}) stays {:?}: {}", sent.id, sent.path, record.state, self.tail());
             check(sent, &record).with_context(|| format!("batch {} of {}", sent.id, sent.path))?;
-            if sent.fits {
+            if sent.kind.adds() {
                 let text = std::fs::read_to_string(self.place.join("ws").join(&sent.path))?;
                 ensure!(text == "first\nonce\n", "{} holds {text:?}", sent.path);
             }
@@ -249,7 +282,7 @@ impl<'a> Scene<'a> {
         }
         self.settle()?;
         let files = tree::read(&self.place.join("ws"))?;
-        let expected = self.locals + self.sent.iter().filter(|sent| sent.fits).count();
+        let expected = self.locals + self.sent.iter().filter(|sent| sent.kind.adds()).count();
         ensure!(files.len() == expected, "{} files, expected {expected}", files.len());
         let damaged = std::fs::read_dir(self.place.join("state/aptix/roots"))?
             .any(|root| root.is_ok_and(|root| root.path().join("damaged").exists()));
@@ -261,15 +294,19 @@ impl<'a> Scene<'a> {
 /// Holds a report to its batch.
 fn check(sent: &Sent, record: &BatchRecord) -> Result<()> {
     let report = record.report.as_ref().context("there is no report")?;
-    if sent.fits {
-        ensure!(record.state == BatchState::Applied, "it is {:?}: {:?}", record.state, report.failures);
-        let [file] = report.files.as_slice() else { bail!("the report has {} files", report.files.len()) };
-        ensure!(file.path == sent.path, "the report is about {}", file.path);
-        return Ok(());
+    let expected = match sent.kind {
+        Kind::Fits => BatchState::Applied,
+        Kind::Missing => BatchState::Failed,
+        Kind::PerFile => BatchState::Partial,
+    };
+    ensure!(record.state == expected, "it is {:?}: {:?}", record.state, report.failures);
+    let applied: Vec<_> = report.files.iter().filter(|file| file.status.is_applied()).map(|file| &file.path).collect();
+    let wanted: Vec<_> = sent.kind.adds().then_some(&sent.path).into_iter().collect();
+    ensure!(applied == wanted, "the report is about {applied:?}");
+    if sent.kind != Kind::Fits {
+        let path = report.failures.first().and_then(|failure| failure.path.as_deref()).unwrap_or_default();
+        ensure!(path == format!("missing-{}", sent.path), "the report is about {path:?}: {:?}", report.failures);
     }
-    ensure!(record.state == BatchState::Failed, "it is {:?}", record.state);
-    let path = report.failures.first().and_then(|failure| failure.path.as_deref()).unwrap_or_default();
-    ensure!(path.ends_with(&sent.path), "the report is about {path:?}: {:?}", report.failures);
     Ok(())
 }
 

@@ -25,6 +25,7 @@ mod local_batches;
 #[path = "../../../crates/aptix-client/tests/it/live/odd_files.rs"]
 mod odd_files;
 mod paths;
+mod per_file;
 mod person;
 mod prepared;
 mod previews;

@@ -9,10 +9,10 @@ use crate::documents::{create, insert};
 use crate::processes::{Machine, Running, Server, eventually, write};
 
 /// The question about a batch.
-const WHOLE: &str = "Apply this batch? [y/n/f/a/s/?] ";
+pub(crate) const WHOLE: &str = "Apply this batch? [y/n/f/a/s/?] ";
 
 /// A program that asks, and the terminal it asks on.
-struct Terminal {
+pub(crate) struct Terminal {
     program: Running,
     keyboard: ChildStdin,
     screen: Receiver<u8>,
@@ -36,7 +36,7 @@ pub(crate) fn on_terminal(program: &Command, rows: u16, columns: u16) -> Command
 }
 
 impl Terminal {
-    fn open(machine: &Machine, server: &Server) -> Self {
+    pub(crate) fn open(machine: &Machine, server: &Server) -> Self {
         Self::of_agent(machine, server, "ask")
     }
 
@@ -65,7 +65,7 @@ impl Terminal {
 
     /// What is shown up to and with this text.
     #[track_caller]
-    fn until(&mut self, text: &str) -> String {
+    pub(crate) fn until(&mut self, text: &str) -> String {
         self.seen.clear();
         while !self.seen.ends_with(text) {
             let byte = self.screen.recv_timeout(Duration::from_secs(30));
@@ -81,14 +81,14 @@ impl Terminal {
         self.keyboard.flush().unwrap();
     }
 
-    fn answer(&mut self, line: &str) {
+    pub(crate) fn answer(&mut self, line: &str) {
         writeln!(self.keyboard, "{line}").unwrap();
         self.keyboard.flush().unwrap();
     }
 
     /// No, and why not.
     #[track_caller]
-    fn refuse(&mut self, reason: &str) {
+    pub(crate) fn refuse(&mut self, reason: &str) {
         self.answer("n");
         self.until("(one line for the author, or nothing) ");
         self.answer(reason);

@@ -1,10 +1,10 @@
 //! Decides whether a batch may be written: asks the person at the terminal, or as the agent was started.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use aptix_model::batch::Batch;
+use aptix_model::batch::{Atomicity, Batch};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
@@ -55,7 +55,15 @@ pub(super) struct Approval {
     /// One question at a time.
     asking: Mutex<()>,
     /// What a person agreed to lately, and for which batch: the same is not asked about again when it is tried again.
-    agreed: Mutex<VecDeque<(BatchId, Sha256Digest)>>,
+    agreed: Mutex<VecDeque<Agreed>>,
+}
+
+/// What a person agreed to at once.
+#[derive(Debug)]
+struct Agreed {
+    batch: BatchId,
+    /// The digest of the proposal; of a batch that is applied file by file, that of each change.
+    parts: HashSet<Sha256Digest>,
 }
 
 /// What every question about a batch depends on.
@@ -138,7 +146,12 @@ impl Approval {
     fn ask(&self, person: &Person, question: Question<'_>, proposal: &Proposal<'_>) -> Option<Decision> {
         let Question { batch, policy, policies, .. } = question;
         let subject = proposal.digest();
-        if self.agreed().contains(&(batch, subject)) {
+        // What is left of a batch that is applied file by file was agreed to with the files that are refused now.
+        let parts = match proposal.batch.atomicity {
+            Atomicity::AllOrNothing => vec![subject],
+            Atomicity::PerFile => proposal.parts(),
+        };
+        if self.has_agreed(batch, &parts) {
             return Some(Decision::Approved(subject));
         }
         let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +170,7 @@ impl Approval {
             return Some(Decision::Refuse(failures));
         }
         question.traced.log(Event::Agreed(subject));
-        self.remember(batch, subject);
+        self.remember(batch, parts);
         Some(Decision::Approved(subject))
     }
 
@@ -170,7 +183,7 @@ impl Approval {
         let subject = subject::digest_of(&(content, files));
         let answer = match self.person() {
             None => Some(false),
-            Some(_) if self.agreed().contains(&(batch, subject)) => Some(true),
+            Some(_) if self.has_agreed(batch, &[subject]) => Some(true),
             Some(person) => {
                 let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
                 tracing::info!(BatchId = %batch, "waiting for the person at the terminal to let a batch be compared");
@@ -179,20 +192,26 @@ impl Approval {
         };
         let answer = answer.filter(|_| !question.is_void());
         if answer == Some(true) {
-            self.remember(batch, subject);
+            self.remember(batch, vec![subject]);
         }
         answer
     }
 
-    fn remember(&self, batch: BatchId, subject: Sha256Digest) {
-        let mut agreed = self.agreed();
-        if !agreed.contains(&(batch, subject)) {
-            agreed.push_front((batch, subject));
+    /// Whether a person has agreed to all of these at once, for this batch.
+    fn has_agreed(&self, batch: BatchId, parts: &[Sha256Digest]) -> bool {
+        let covers = |agreed: &Agreed| agreed.batch == batch && parts.iter().all(|part| agreed.parts.contains(part));
+        self.agreed().iter().any(covers)
+    }
+
+    fn remember(&self, batch: BatchId, parts: Vec<Sha256Digest>) {
+        if !self.has_agreed(batch, &parts) {
+            let mut agreed = self.agreed();
+            agreed.push_front(Agreed { batch, parts: parts.into_iter().collect() });
             agreed.truncate(AGREED);
         }
     }
 
-    fn agreed(&self) -> MutexGuard<'_, VecDeque<(BatchId, Sha256Digest)>> {
+    fn agreed(&self) -> MutexGuard<'_, VecDeque<Agreed>> {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,6 +1,6 @@
 //! One attempt to apply a batch: its blobs fetched, its edits planned and approved, its files and its receipt committed.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, RefCell};
 
 use aptix_model::batch::{Batch, BlobRef, Content};
 use aptix_model::events::event::Event;
@@ -172,8 +172,12 @@ fn commit(
         places.name_in_report(&mut report);
         receipt::encode_to_fit(Receipt { workspace: service.workspace.clone(), batch: id, report })
     };
-    let receipt = OnceCell::new();
-    let encode = |report: &Report| receipt.get_or_init(|| encoded(report)).clone().unwrap_or_default();
+    // A batch that is applied file by file has another report each time that files of it are refused.
+    let receipt = RefCell::new(Ok(Vec::new()));
+    let encode = |report: &Report| {
+        *receipt.borrow_mut() = encoded(report);
+        receipt.borrow().clone().unwrap_or_default()
+    };
     let policy = match service.policy.read(local) {
         Ok(policy) => policy,
         Err(error) => return Some(Err(vec![error.failure()])),
@@ -194,7 +198,7 @@ fn commit(
         prepared,
     };
     let applied = apply::apply(local, batch, options, &mut |proposal| {
-        if let Some(Err(failure)) = receipt.get() {
+        if let Err(failure) = &*receipt.borrow() {
             return Decision::Refuse(vec![(**failure).clone()]);
         }
         approval.decide(question, proposal).unwrap_or_else(|| {
@@ -205,7 +209,7 @@ fn commit(
     });
     match applied {
         Ok(report) => {
-            let kept = receipt.get().and_then(|receipt| receipt.as_ref().ok()).cloned().unwrap_or_default();
+            let kept = receipt.replace(Ok(Vec::new())).unwrap_or_default();
             warnings::log(id, &report);
             Some(Ok(Applied { receipt: amended(local, id, kept, encoded(&report)), report }))
         }

@@ -10,6 +10,7 @@ mod names;
 mod near_path;
 mod need;
 mod options;
+pub(crate) mod per_file;
 pub(crate) mod planned;
 pub mod proposal;
 mod refusal;
@@ -17,6 +18,7 @@ mod reported;
 pub(crate) mod subject;
 #[cfg(any(feature = "agent", feature = "mcp"))]
 pub(crate) mod traced;
+mod units;
 mod violations;
 mod withheld;
 
@@ -29,7 +31,7 @@ use aptix_engine::planning::observed::Observed;
 use aptix_engine::planning::settings::Settings;
 use aptix_engine::valid::ValidBatch;
 use aptix_engine::validate;
-use aptix_model::batch::Batch;
+use aptix_model::batch::{Atomicity, Batch};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::{Failure, NextAction};
 use aptix_model::limits::NEXT_ACTION_BYTES;
@@ -42,6 +44,7 @@ pub use self::withheld::Hidden;
 
 use self::clipboards::SessionClipboards;
 use self::files::Files;
+use self::per_file::Whole;
 use self::planned::{Planned, carry_out, refuse_removed, refuse_unsaved};
 use self::proposal::{Decision, Proposal};
 use self::refusal::add_verbatim_hints;
@@ -49,8 +52,9 @@ use crate::policy::Policy;
 use crate::policy::choices::Several;
 use crate::workspace::roots::workspace::Workspace;
 
-/// Applies a batch, all of it or nothing. `confirm` is called once, with the whole proposal, before anything is written; in
-/// a dry run as well, to refuse what the run would be refused for without asking.
+/// Applies a batch, all of it or nothing, or [file by file](Atomicity::PerFile). `confirm` is called with the whole proposal before anything is written; in
+/// a dry run as well, to refuse what the run would be refused for without asking. It is called once, unless files that it agreed
+/// to are refused afterwards and the others are still to be applied.
 ///
 /// # Errors
 /// Everything that keeps the batch from being applied.
@@ -63,14 +67,23 @@ pub fn apply(
     options.policy.may_write()?;
     refuse_removed(workspace)?;
     let settled = settle(workspace, batch, options.policy);
-    let applied = settled.and_then(|settled| apply_settled(workspace, settled.as_ref(), options, confirm));
+    let applied = settled.and_then(|settled| match settled.atomicity {
+        Atomicity::AllOrNothing => apply_settled(workspace, (settled.as_ref(), None), options, confirm),
+        Atomicity::PerFile => {
+            // A batch that is wrong in itself is refused whole, as a server would.
+            valid(workspace, settled.as_ref(), options.policy)?;
+            per_file::apply(workspace, settled.as_ref(), options, &mut |part, whole| {
+                apply_settled(workspace, (part, Some(whole)), options, confirm)
+            })
+        }
+    });
     applied.map_err(|refusal| located::by_target(workspace, refusal.failures, |file| batch.files.get(file)).into())
 }
 
-/// As [`apply`], for a batch with one path for each of its files.
+/// As [`apply`], for a batch with one path for each of its files, all or nothing; `whole` is the batch that it is a part of.
 fn apply_settled(
     workspace: &Workspace,
-    batch: &Batch,
+    (batch, whole): (&Batch, Option<&Whole<'_>>),
     options: ApplyOptions<'_>,
     confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
 ) -> Result<Report, Refusal> {
@@ -100,7 +113,7 @@ fn apply_settled(
         false => withheld::not_applied(&failures, &hidden, policy.caller).into(),
     })?;
     let taken = clipboards.taken(workspace, &plan)?;
-    let planned = Planned { batch, found: &files.found, plan: &plan, undoes: None, taken, hidden: &hidden };
+    let planned = Planned { batch, found: &files.found, plan: &plan, undoes: None, taken, hidden: &hidden, whole };
     let mut is_decided_against = false;
     let outcome = carry_out(workspace, planned, options, &mut |proposal| {
         confirm(proposal).check(proposal).inspect_err(|_| is_decided_against = true)
@@ -159,8 +172,10 @@ fn agreed_to<'b>(
         return Ok(hidden);
     }
     withheld::check_rest(batch.batch, &files.found, &hidden, (settings, options.policy.caller))?;
-    // Where there is no person to ask, none agrees.
-    if !matches!(options.mode, Mode::CommitWithReceipt { compare, .. } if compare(&hidden)) {
+    // Where there is no person to ask, none agrees. Of a batch that is applied file by file, what becomes of the other files would
+    // disclose whether these fitted: there nobody is asked.
+    let is_per_file = batch.batch.atomicity == Atomicity::PerFile;
+    if is_per_file || !matches!(options.mode, Mode::CommitWithReceipt { compare, .. } if compare(&hidden)) {
         return Err(withheld::not_compared(&hidden, options.policy.caller).into());
     }
     files.open_if_approved();

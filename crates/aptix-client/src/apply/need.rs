@@ -74,7 +74,7 @@ fn ask_about_hard_links(policy: &Policy, plans: &[FilePlan<'_>], found: &[Found]
         let is_written = match plan.status {
             FileStatus::Modified | FileStatus::Renamed => true,
             FileStatus::Unchanged => found.withheld.is_some(),
-            FileStatus::Created | FileStatus::Deleted => false,
+            FileStatus::Created | FileStatus::Deleted | FileStatus::Failed | FileStatus::Skipped => false,
         };
         is_written
             && found.original.as_ref().is_some_and(|original| original.links > 1)

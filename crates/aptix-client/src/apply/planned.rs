@@ -10,6 +10,7 @@ use aptix_model::report::{FileReport, FileStatus, Report};
 use super::find::Found;
 use super::need;
 use super::options::{ApplyOptions, Mode};
+use super::per_file::Whole;
 use super::proposal::Proposal;
 use super::refusal::Refusal;
 use super::reported;
@@ -35,6 +36,8 @@ pub(crate) struct Planned<'a> {
     pub(crate) taken: Option<Taken>,
     /// The withheld files that its edits were compared with.
     pub(crate) hidden: &'a [Hidden<'a>],
+    /// The batch that this is what is left of, if it is applied file by file.
+    pub(crate) whole: Option<&'a Whole<'a>>,
 }
 
 /// Commits what is planned, if `confirm` agrees; a dry run only checks it.
@@ -47,7 +50,7 @@ pub(crate) fn carry_out(
     options: ApplyOptions<'_>,
     confirm: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Vec<Failure>>,
 ) -> Result<Report, Refusal> {
-    let Planned { batch, found, plan, undoes, taken, hidden } = planned;
+    let Planned { batch, found, plan, undoes, taken, hidden, whole } = planned;
     let policy = options.policy;
     let full: Vec<_> = plan.files.iter().zip(found).map(|(plan, found)| reported::full(plan, found)).collect();
     let files = full.iter().zip(&batch.files).zip(found);
@@ -60,22 +63,24 @@ pub(crate) fn carry_out(
         .unzip();
     let needs = need::needs(policy, &plan.files, found, hidden);
     let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
-    let proposal = Proposal { batch, plan, needs, reports: &full, places, workspace, changes: &changes };
+    let left_out = whole.map_or(0, Whole::refused);
+    let proposal = Proposal { batch, plan, needs, reports: &full, places, workspace, changes: &changes, left_out };
+    let completed = |report: Report| whole.map_or(report.clone(), |whole| whole.report(report));
     // Encoded before anyone is asked: a report that cannot be sent refuses the batch.
     let (name, receipt) = match options.mode {
         Mode::DryRun | Mode::Preview { .. } | Mode::Commit => (None, None),
         Mode::CommitNamed { batch } => (Some(batch), None),
-        Mode::CommitWithReceipt { batch, encode, .. } => (None, Some(Receipt { batch, bytes: encode(&report) })),
+        Mode::CommitWithReceipt { batch, encode, .. } => {
+            (None, Some(Receipt { batch, bytes: encode(&completed(report.clone())) }))
+        }
     };
     confirm(&proposal)?;
     let refused = |error: CommitError| refusal(&error, &changed, batch);
     if options.mode.is_dry_run() {
         check(workspace, &changes).map_err(refused)?;
-        return Ok(report);
+        return Ok(completed(report));
     }
-    let mut summary = Summary::of(batch, &full, &plan.warnings);
-    let created = plan.files.iter().map(|plan| plan.executable.filter(|_| plan.base().is_none()));
-    summary.files.iter_mut().zip(created).for_each(|(file, executable)| file.executable = executable);
+    let summary = summary((batch, whole), plan, &full);
     // Asked once more under the commit lock: an editor may have announced a buffer since.
     let last_check = || refuse_unsaved(workspace, policy.caller, batch, found).map_err(first_failure);
     let commit = CommitOptions {
@@ -93,7 +98,23 @@ pub(crate) fn carry_out(
     if receipt.is_some() {
         add_displaced_writes(workspace, &mut report);
     }
-    Ok(report)
+    Ok(completed(report))
+}
+
+/// What the history keeps of a batch, or of the one that it is a part of.
+fn summary((batch, whole): (&Batch, Option<&Whole<'_>>), plan: &BatchPlan<'_>, full: &[FileReport]) -> Summary {
+    let mut summary = match whole {
+        None => Summary::of(batch, full, &plan.warnings),
+        Some(whole) => Summary::of(whole.batch(), &whole.kept_files(full.to_vec()), &plan.warnings),
+    };
+    let created = plan.files.iter().map(|plan| plan.executable.filter(|_| plan.base().is_none()));
+    for (index, executable) in created.enumerate() {
+        let position = whole.map_or(index, |whole| whole.position(index));
+        if let Some(file) = summary.files.get_mut(position) {
+            file.executable = executable;
+        }
+    }
+    summary
 }
 
 /// Refuses the files of a batch that have unsaved buffers, whatever it does with them.

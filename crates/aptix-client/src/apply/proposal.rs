@@ -28,6 +28,8 @@ pub struct Proposal<'a> {
     pub(crate) places: Vec<(&'a Place, Option<&'a Place>)>,
     pub(crate) workspace: &'a Workspace,
     pub(crate) changes: &'a [Change<'a>],
+    /// How many files of the batch are refused already, where it is applied file by file; they are no part of this.
+    pub(crate) left_out: usize,
 }
 
 /// Whether a person has to agree to the change of a file.
@@ -105,6 +107,12 @@ impl Proposal<'_> {
     #[must_use]
     pub fn digest(&self) -> Sha256Digest {
         subject::digest(self.workspace, self.batch, self.changes)
+    }
+
+    /// The digest of each change that would be agreed to; computed anew by each call.
+    #[must_use]
+    pub fn parts(&self) -> Vec<Sha256Digest> {
+        subject::parts(self.workspace, self.changes)
     }
 
     /// Whether no file needs a person's agreement.

@@ -14,9 +14,18 @@ use crate::workspace::roots::workspace::Workspace;
 
 /// The digest of a change. A commit holds each file to the same digests, of what is there and of what it writes.
 pub(crate) fn digest(workspace: &Workspace, batch: &Batch, changes: &[Change<'_>]) -> Sha256Digest {
-    let roots: Vec<_> = workspace.roots().iter().map(|root| (root.path().as_os_str(), root.identity())).collect();
     let changes: Vec<_> = changes.iter().map(change).collect();
-    digest_of(&(batch, roots, changes))
+    digest_of(&(batch, roots(workspace), changes))
+}
+
+/// The digest of each file's change by itself.
+pub(crate) fn parts(workspace: &Workspace, changes: &[Change<'_>]) -> Vec<Sha256Digest> {
+    let roots = roots(workspace);
+    changes.iter().map(|one| digest_of(&(&roots, change(one)))).collect()
+}
+
+fn roots(workspace: &Workspace) -> Vec<impl Hash> {
+    workspace.roots().iter().map(|root| (root.path().as_os_str(), root.identity())).collect()
 }
 
 fn change(change: &Change<'_>) -> impl Hash {

@@ -13,7 +13,7 @@ use crate::workspace::open::OpenError;
 pub(super) enum Exit {
     /// It was done, or would have been.
     Done = 0,
-    /// It was refused; nothing changed.
+    /// It was refused and nothing changed, or some files of a batch were refused.
     Refused = 1,
     /// It was called wrongly.
     Usage = 2,

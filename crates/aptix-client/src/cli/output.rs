@@ -24,8 +24,8 @@ pub(super) struct Form {
     pub(super) json: bool,
 }
 
-/// Prints what became of a batch: the JSON object; or the diff and one line a file to stdout, and to stderr why the command was
-/// refused.
+/// Prints what became of a batch: the JSON object; or the diff and one line a file to stdout, and to stderr why the command, or a
+/// file of the batch, was refused.
 pub(super) fn show(form: Form, view: &BatchView<'_>) -> Exit {
     progress::end();
     if form.json {
@@ -33,7 +33,7 @@ pub(super) fn show(form: Form, view: &BatchView<'_>) -> Exit {
     }
     view.all_warnings().for_each(warn);
     let printed = print(&batch_text(view));
-    if view.outcome.is_ok() || view.is_record {
+    if view.failures().is_empty() || view.is_record {
         return printed;
     }
     view.failures().iter().for_each(|failure| say(failure_text(failure).trim_end()));

@@ -10,7 +10,7 @@ use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::Reason;
 use aptix_model::record::{BatchRecord, Source};
-use aptix_model::report::{Outcome, Report, Warning};
+use aptix_model::report::{Report, Warning};
 use aptix_model::state::BatchState;
 use tokio::time::Instant;
 
@@ -84,7 +84,7 @@ pub(super) fn show_refused(form: Form, batch: &Batch, error: CallError) -> Exit 
 /// Prints a stored batch and what became of it, with the warnings about the document it was sent as.
 pub(super) fn show_ended(form: Form, record: &BatchRecord, warnings: &[Warning]) -> Exit {
     match report_of(record) {
-        Some(report) if report.outcome != Outcome::Applied => {
+        Some(report) if !report.outcome.has_applied() => {
             show_record(form, record, Err(&report.failures.clone().into()), warnings)
         }
         report => show_record(form, record, Ok(report), warnings),

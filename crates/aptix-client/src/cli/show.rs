@@ -10,7 +10,7 @@ use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::reason::Reason;
 use aptix_model::record::{BatchRecord, FileIds};
-use aptix_model::report::{Outcome, Report};
+use aptix_model::report::Report;
 use aptix_model::state::BatchState;
 
 use crate::apply::Refusal;
@@ -155,7 +155,7 @@ fn show_here(args: &Args, Here { kept, root }: &Here) -> Exit {
     };
     match kept {
         Kept::Applied(past, undoes) => {
-            let stored = Stored { id: past.id, state: BatchState::Applied, ids: Cow::Borrowed(&past.ids) };
+            let stored = Stored { id: past.id, state: past.report.outcome.into(), ids: Cow::Borrowed(&past.ids) };
             let view = BatchView {
                 subject: Subject::Kept(&past.summary),
                 stored: Some(stored),
@@ -229,7 +229,7 @@ async fn show_found(form: Form, connection: &Connection, prefix: &IdPrefix) -> R
 fn show_record(form: Form, record: &BatchRecord, steps: &[StepRecord]) -> Exit {
     let refusal = Refusal::from(record.report.as_ref().map_or_else(Vec::new, |report| report.failures.clone()));
     let outcome = match &record.report {
-        Some(report) if report.outcome != Outcome::Applied => Err(&refusal),
+        Some(report) if !report.outcome.has_applied() => Err(&refusal),
         _ => Ok(server::report_of(record)),
     };
     output::show(form, &BatchView { is_record: true, steps, ..server::view_of(record, outcome) })

@@ -11,7 +11,6 @@ use aptix_model::path::WorkspacePath;
 use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::Reason;
 use aptix_model::report::{FileStatus, Withheld};
-use aptix_model::state::BatchState;
 use aptix_model::tools::past::{Batches, PastBatch, PastFile};
 
 use super::answer::{DIFF_BYTES, ToolAnswer, Tried, of_kept, of_undone};
@@ -66,7 +65,7 @@ pub(super) fn show(author: &Author, called: &Called, id: &str) -> ToolAnswer {
     match author.policy().and_then(|policy| kept(author, &policy, id)) {
         Ok(past) => {
             let root = Some(author.workspace.primary().name());
-            let stored = Stored { id: past.id, state: BatchState::Applied, ids: Cow::Borrowed(&past.ids) };
+            let stored = Stored { id: past.id, state: past.report.outcome.into(), ids: Cow::Borrowed(&past.ids) };
             let (subject, begins) = (Subject::Kept(&past.summary), past.begins);
             let view = BatchView {
                 root,

@@ -18,6 +18,9 @@ const WHOLE_HELP: &str = "  y  apply it\n  n  refuse it; its author is told why\
                           The digest covers the batch, the roots, and each file before and after.\n";
 const FILE_HELP: &str = "  y  this change is right\n  n  it is not: the batch is refused, and its author is told why\n  \
                          a  it is right, and never ask about this file again\n  q  back to the whole batch\n";
+const ALONE_HELP: &str = "  y  this change is right\n  n  it is not: this file is refused, and the author is told why; then you are \
+                          asked about the others\n  \
+                          a  it is right, and never ask about this file again\n  q  back to the whole batch\n";
 const WHY: &str = "Why not? (one line for the author, or nothing) ";
 const NARROWER: &str = "The terminal is narrower than it was when the change was shown: here it is again.\n";
 const COMPARE: &str = "Compare the batch with these files? [y/n] ";
@@ -36,6 +39,8 @@ pub(super) struct Shown {
     pub(super) digest: Line,
     /// What it all comes to.
     pub(super) totals: String,
+    /// Whether refusing one file leaves the others.
+    pub(super) is_per_file: bool,
 }
 
 /// What becomes of one file.
@@ -162,7 +167,7 @@ async fn file_by_file(shown: &Shown, talk: &mut impl Talk) -> Result<Option<Answ
             "a" if file.can_be_allowed => Ok(Reply::Always),
             "a" => Err(NOT_ALLOWED),
             "q" => Ok(Reply::Again),
-            _ => Err(FILE_HELP),
+            _ => Err(if shown.is_per_file { ALONE_HELP } else { FILE_HELP }),
         };
         match asked(pages, &question, talk, parse).await? {
             Reply::Yes => {}
@@ -277,7 +282,7 @@ mod tests {
         };
         let files = vec![file(0, true), file(2, false), file(3, true)];
         let (head, digest, totals) = (vec![Line::ours("head")], Line::ours("digest"), "totals".to_owned());
-        let shown = Shown { head, files, unchanged: Vec::new(), digest, totals };
+        let shown = Shown { head, files, unchanged: Vec::new(), digest, totals, is_per_file: false };
         let mut typist = Typist { lines: lines.iter(), seen: String::new(), sizes };
         let answer = hold(&shown, &mut typist).await;
         (answer, anstream::adapter::strip_str(&typist.seen).to_string())

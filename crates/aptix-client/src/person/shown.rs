@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use aptix_engine::file_plan::FilePlan;
-use aptix_model::batch::FilePatch;
+use aptix_model::batch::{Atomicity, FilePatch};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Visible;
 use aptix_model::report::{FileReport, FileStatus};
@@ -52,9 +52,13 @@ pub(super) fn shown(name: &str, proposal: &Proposal<'_>, subject: Sha256Digest) 
     if attention > 0 {
         let _ = write!(totals, ", {attention} {} attention", if attention == 1 { "needs" } else { "need" });
     }
+    if proposal.left_out > 0 {
+        let _ = write!(totals, ", {} of the batch refused before and left out", proposal.left_out);
+    }
     let label = proposal.batch.label.as_deref().map(|label| Line::ours(format!("  label {}", Quoted(label))));
     let head = [Line::ours(""), Line::head(format!("{name}:"))].into_iter().chain(label).collect();
-    Shown { head, files, unchanged, digest: Line::ours(format!("digest sha256:{subject}")), totals }
+    let is_per_file = proposal.batch.atomicity == Atomicity::PerFile;
+    Shown { head, files, unchanged, digest: Line::ours(format!("digest sha256:{subject}")), totals, is_per_file }
 }
 
 /// One file of a proposal.

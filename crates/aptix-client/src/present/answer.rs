@@ -54,7 +54,7 @@ pub struct TopWarning<'a> {
     line: Option<usize>,
 }
 
-/// Why nothing changed.
+/// Why nothing changed, or a file did not.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorAnswer<'a> {
@@ -96,11 +96,13 @@ struct ActionAnswer {
 #[must_use]
 pub fn answer<'a>(view: &BatchView<'a>, taker: fn(&str) -> Option<String>) -> Answer<'a> {
     let state = view.state();
-    let has_changed_nothing =
-        matches!(state, BatchState::Failed | BatchState::Rejected | BatchState::Cancelled | BatchState::Expired);
+    let has_failed = matches!(
+        state,
+        BatchState::Failed | BatchState::Rejected | BatchState::Partial | BatchState::Cancelled | BatchState::Expired
+    );
     let report = view.outcome.ok().flatten();
     Answer {
-        success: view.outcome.is_ok() && !has_changed_nothing,
+        success: view.outcome.is_ok() && !has_failed,
         batch_id: view.stored.as_ref().map(|stored| stored.id.to_string()),
         state: state.word(),
         dry_run: view.dry_run,

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::path::{PathError, WorkspacePath};
 use aptix_model::reason::Reason;
+use aptix_model::report::FileReport;
 use aptix_model::state::BatchState;
 use serde::Serialize;
 
@@ -23,6 +24,7 @@ use crate::workspace::keep::history::trail::{self, Touched, Trail};
 use crate::workspace::keep::refused;
 use crate::workspace::keep::refused::batch::RefusedBatch;
 use crate::workspace::read::resolve;
+use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
 /// The batches of a workspace, newest first, and the displaced writes; serialized, the object that `aptix log --json` prints.
@@ -177,9 +179,14 @@ impl Known<'_> {
         let displaced = self.writes.iter().filter(|write| write.entry.as_deref() == Some(&id));
         let displaced = displaced.map(|write| write.kept_as.display().to_string());
         let summary = entry.summary.as_ref();
+        let style = PathStyle::among(self.workspace.roots().len());
+        let refused = summary.into_iter().flat_map(|summary| summary.refused(style)).map(refused_file);
         Row {
             batch_id: entry.name(),
-            state: BatchState::Applied.word(),
+            state: match summary {
+                Some(summary) if summary.is_partial => BatchState::Partial.word(),
+                _ => BatchState::Applied.word(),
+            },
             batch_key: summary.and_then(|summary| summary.key.clone()),
             batch_label: summary.and_then(|summary| summary.label.clone()),
             applied_unix_ms: entry.time.0,
@@ -187,7 +194,7 @@ impl Known<'_> {
             redoes: entry.is_redo.then(brought_back).flatten().map(|id| self.name(id)),
             undone_by: self.effects.taken_back_by(entry).map(Entry::name),
             can_be_undone: entry.is_whole(),
-            files: entry.files.iter().map(|file| file_row(self.workspace, file)).collect(),
+            files: entry.files.iter().map(|file| file_row(self.workspace, file)).chain(refused).collect(),
             kept: entry.kept.iter().cloned().chain(displaced).collect(),
             other_roots: entry.other_roots(self.workspace).iter().map(|root| root.display().to_string()).collect(),
             diff: None,
@@ -218,6 +225,11 @@ fn is_on(workspace: &Workspace, trail: &Trail, batch: &RefusedBatch) -> bool {
         let root = workspace.roots().iter().find(|root| root.name() == name);
         root.is_some_and(|root| trail.leads_to(root, path))
     })
+}
+
+/// A file that a batch was refused for which was applied all the same.
+fn refused_file(file: FileReport) -> FileRow {
+    FileRow { path: file.path, doc_path: Some(file.doc_path), status: file.status.word(), renamed_to: None }
 }
 
 fn refused_row(batch: &RefusedBatch) -> Row {
@@ -312,6 +324,9 @@ fn line(row: &Row) -> String {
     if row.files.len() > 1 {
         let _ = write!(line, " and {} more", row.files.len() - 1);
     }
+    if row.state == BatchState::Partial.word() {
+        line.push_str("  (applied in part)");
+    }
     // The label of an undo is the name of what it undid.
     if let Some(label) = row.batch_label.as_ref().filter(|_| row.undoes.is_none()) {
         let _ = write!(line, "  {}", Quoted(label));
@@ -324,7 +339,7 @@ fn line(row: &Row) -> String {
     if let Some(undo) = &row.undone_by {
         let _ = write!(line, "  (undone by {})", Visible(undo));
     }
-    if !row.can_be_undone && row.state == BatchState::Applied.word() {
+    if !row.can_be_undone && row.state != BatchState::Failed.word() {
         line.push_str("  (too much to be kept: cannot be undone)");
     }
     for kept in &row.kept {

@@ -78,14 +78,17 @@ pub(super) fn asked(subject: Subject<'_>) -> String {
 
 fn add_report(text: &mut String, report: &Report, view: &BatchView<'_>) {
     show_diff(text, report.diff.as_bytes());
-    let would = if view.dry_run { "would be " } else { "" };
     for file in &report.files {
+        let would = if view.dry_run && file.status.is_applied() { "would be " } else { "" };
         let _ = write!(text, "{would}{} {}", file.status.word(), Visible(&file.path));
         if let Some(path) = &file.renamed_to {
             let _ = write!(text, " to {}", Visible(path));
         }
         text.push('\n');
         add_notes(text, file);
+    }
+    if view.is_record {
+        report.failures.iter().for_each(|failure| text.push_str(&failure_text(failure)));
     }
 }
 

@@ -136,14 +136,18 @@ impl<'a> BatchView<'a> {
             (Some(stored), ..) => stored.state,
             (None, Err(_), _) => BatchState::Failed,
             (None, Ok(_), true) => BatchState::Prepared,
-            (None, Ok(_), false) => BatchState::Applied,
+            (None, Ok(Some(report)), false) => report.outcome.into(),
+            (None, Ok(None), false) => BatchState::Applied,
         }
     }
 
-    /// Why it was refused.
+    /// Why it was refused, or some of its files were.
     #[must_use]
     pub fn failures(&self) -> &'a [Failure] {
-        self.outcome.err().map_or(&[], |refusal| &refusal.failures)
+        match self.outcome {
+            Ok(report) => report.map_or(&[], |report| &report.failures),
+            Err(refusal) => &refusal.failures,
+        }
     }
 
     pub(super) fn failed(&self) -> Failed {

@@ -69,8 +69,15 @@ pub fn undo(
         return Err(Failure::new(Reason::AlreadyApplied, message).hint("look at `aptix log`").into());
     }
     let reversal = Reversal::of(&entry);
-    let planned =
-        Planned { batch: &batch, found: &found, plan: &plan, undoes: Some(&reversal), taken: None, hidden: &[] };
+    let planned = Planned {
+        batch: &batch,
+        found: &found,
+        plan: &plan,
+        undoes: Some(&reversal),
+        taken: None,
+        hidden: &[],
+        whole: None,
+    };
     if !options.mode.is_dry_run() {
         pending::note(workspace, &reversal).map_err(|error| history_failure(&error))?;
     }

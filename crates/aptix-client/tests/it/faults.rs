@@ -178,14 +178,18 @@ fn digest_of_new(tree: &Tree) -> Sha256Digest {
 }
 
 fn stop_everywhere(edited: usize, created: usize, receipt: Receipt) {
-    let batch = batch(edited, created);
-    let (before, after, operations) = reference(&batch, receipt, Fault::None);
+    stop_everywhere_in(&batch(edited, created), receipt, &format!("{edited} edited, {created} created"));
+}
+
+/// Stops a batch after each of its operations: the files are all old or all as the batch leaves them.
+pub(crate) fn stop_everywhere_in(batch: &Batch, receipt: Receipt, name: &str) {
+    let (before, after, operations) = reference(batch, receipt, Fault::None);
     let mut ends = (0, 0);
     for last in 0..=operations {
-        let what = format!("{edited} edited, {created} created, {receipt:?}, stopped after {last} of {operations}");
+        let what = format!("{name}, {receipt:?}, stopped after {last} of {operations}");
         let (place, _) = laid_out();
         let (workspace, _) = open(place.path(), Fault::StopAfter(last)).unwrap();
-        let outcome = commit(&workspace, &batch, receipt);
+        let outcome = commit(&workspace, batch, receipt);
         drop(workspace);
         let is_new = recovered(place.path(), &before, &after, receipt, &what);
         match outcome {

@@ -34,6 +34,7 @@ mod outbox;
 mod own_files;
 mod passages;
 mod past;
+mod per_file;
 mod policy_file;
 mod power;
 mod races;

@@ -10,7 +10,7 @@ use crate::create_file_code;
 use crate::digest::Sha256Digest;
 use crate::failure::Failure;
 use crate::id::Revision;
-use crate::report::{Report, Written};
+use crate::report::{Outcome, Report, Written};
 use crate::state::BatchState;
 
 /// The tool whose every call TUL-004 6 demands to be logged.
@@ -98,6 +98,9 @@ impl Event<'_> {
         let executes = trace.via.executes() && !trace.is_dry_run;
         match *self {
             Self::Forwarded(batch) => created(batch).for_each(|(_, file)| put(forwarded(file))),
+            Self::Applied(batch, report) if report.outcome == Outcome::Partial => {
+                put_partial(EXECUTED, batch, report, put);
+            }
             Self::Applied(batch, report) => put_results(EXECUTED, batch, Ok(report), put),
             Self::Refused(Some(batch), failures) if executes => put_results(EXECUTED, batch, Err(failures), put),
             Self::Refused(None, failures) if executes && trace.tool.as_deref() == Some(CREATE_FILE) => {
@@ -106,6 +109,7 @@ impl Event<'_> {
             Self::Reported(BatchState::Applied, Some((batch, report))) => {
                 put_results(RECEIVED, batch, Ok(report), put);
             }
+            Self::Reported(BatchState::Partial, Some((batch, report))) => put_partial(RECEIVED, batch, report, put),
             Self::Reported(_, Some((batch, report))) => put_results(RECEIVED, batch, Err(&report.failures), put),
             _ => {}
         }
@@ -118,11 +122,14 @@ impl Event<'_> {
             Line { files: Some(batch.files.len()), changes: Some(changes), ..line }
         };
         match *self {
-            Self::Received(batch)
-            | Self::Forwarded(batch)
-            | Self::Checked(batch)
-            | Self::Prepared(batch)
-            | Self::Applied(batch, _) => of_batch(line, batch),
+            Self::Received(batch) | Self::Forwarded(batch) | Self::Checked(batch) | Self::Prepared(batch) => {
+                of_batch(line, batch)
+            }
+            Self::Applied(batch, report) if report.outcome == Outcome::Partial => {
+                let line = Line { state: Some(BatchState::Partial.word()), ..line };
+                of_batch(blamed(line, &report.failures), batch)
+            }
+            Self::Applied(batch, _) => of_batch(line, batch),
             Self::Stored(batch, revision) => of_batch(Line { revision: Some(revision.0), ..line }, batch),
             Self::Undone(batch, reverts) => of_batch(Line { reverts: Some(shown(reverts)), ..line }, batch),
             Self::Repeated(state) | Self::Reported(state, _) => Line { state: Some(state.word()), ..line },
@@ -177,6 +184,15 @@ fn put_results(name: &'static str, batch: &Batch, outcome: Result<&Report, &[Fai
             Ok(report) => Ok(report.files.get(index).and_then(|file| file.written)),
             Err(failures) => Err(about(failures, index)),
         };
+        put(result(name, Some(file), outcome));
+    }
+}
+
+/// As [`put_results`], of a batch that was applied file by file.
+fn put_partial(name: &'static str, batch: &Batch, report: &Report, put: &mut dyn FnMut(Line)) {
+    for (index, file) in created(batch) {
+        let done = report.files.get(index).filter(|file| file.status.is_applied());
+        let outcome = done.map(|file| file.written).ok_or_else(|| about(&report.failures, index));
         put(result(name, Some(file), outcome));
     }
 }

@@ -13,7 +13,9 @@ const CONTEXT: usize = 3;
 /// is withheld, or the diff was left out.
 #[must_use]
 pub fn of_file(report: &Report, file: usize) -> &str {
-    let is_shown = |file: &&crate::report::FileReport| file.status != FileStatus::Unchanged && file.withheld.is_none();
+    let is_shown = |file: &&crate::report::FileReport| {
+        file.status.is_applied() && file.status != FileStatus::Unchanged && file.withheld.is_none()
+    };
     let parts = files(&report.diff);
     let shown = report.files.iter().filter(is_shown).count();
     let above = report.files.iter().take(file).filter(is_shown).count();

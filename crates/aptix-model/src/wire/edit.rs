@@ -3,8 +3,8 @@
 use super::field::{digest, each, given, missing, note, unexpected, unknown_enum, with_id};
 use super::{anchor, hunks, quote, search, v1};
 use crate::batch::{
-    Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, PartialBatch,
-    Presence, Target, WriteFile,
+    Atomicity, Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin,
+    PartialBatch, Presence, Target, WriteFile,
 };
 use crate::failure::Failure;
 use crate::id::ChangeId;
@@ -16,7 +16,7 @@ use crate::record::FileIds;
 impl From<v1::Edit> for PartialBatch {
     fn from(edit: v1::Edit) -> Self {
         let (mut failures, mut positions, mut patches) = (Vec::new(), Vec::new(), Vec::new());
-        features(edit.atomicity, &edit.required_features, &mut failures);
+        let atomicity = atomicity(edit.atomicity, &edit.required_features, &mut failures);
         let mut files = edit.files;
         let quotes = quote::split_off(&mut files, &mut failures);
         for (index, file) in files.into_iter().enumerate() {
@@ -30,7 +30,7 @@ impl From<v1::Edit> for PartialBatch {
                     .for_each(|failure| note(&mut failures, Failure { file_index: Some(index), ..failure })),
             }
         }
-        let batch = Batch { label: given(edit.label), key: given(edit.key), files: patches, quotes };
+        let batch = Batch { label: given(edit.label), key: given(edit.key), files: patches, atomicity, quotes };
         Self { batch, positions, failures }
     }
 }
@@ -44,25 +44,41 @@ impl TryFrom<v1::Edit> for Batch {
     }
 }
 
-/// Refuses what the edit requires of its readers beyond the first version of the protocol: this version has none of it.
-fn features(atomicity: i32, required: &[String], failures: &mut Vec<Failure>) {
-    match v1::Atomicity::try_from(atomicity) {
-        Ok(v1::Atomicity::Unspecified | v1::Atomicity::AllOrNothing) => {}
-        Ok(v1::Atomicity::PerFile) => {
-            let failure = "atomicity is ATOMICITY_PER_FILE, which this version does not carry out";
-            note(
-                failures,
-                Failure::new(Reason::InvalidRequest, failure).detail(Detail::UnknownFeature).field("atomicity"),
-            );
+/// The feature that an edit requires which is applied file by file.
+const PER_FILE: &str = "per_file";
+
+/// Reads whether refusing one file refuses all; refuses features that this version does not have. An edit that is applied file
+/// by file has to require the feature, so that a reader without it refuses the edit instead of applying all or nothing.
+fn atomicity(value: i32, required: &[String], failures: &mut Vec<Failure>) -> Atomicity {
+    let refusal =
+        |message, detail, field: String| Failure::new(Reason::InvalidRequest, message).detail(detail).field(field);
+    let atomicity = match v1::Atomicity::try_from(value) {
+        Ok(v1::Atomicity::Unspecified | v1::Atomicity::AllOrNothing) => Atomicity::AllOrNothing,
+        Ok(v1::Atomicity::PerFile) => Atomicity::PerFile,
+        Err(_) => {
+            note(failures, unknown_enum("atomicity", value));
+            Atomicity::AllOrNothing
         }
-        Err(_) => note(failures, unknown_enum("atomicity", atomicity)),
-    }
-    for (index, feature) in required.iter().enumerate() {
+    };
+    for (index, feature) in required.iter().enumerate().filter(|(_, feature)| *feature != PER_FILE) {
         let shown: String = feature.chars().take(40).collect();
         let field = format!("requiredFeatures[{index}]");
         let message = format!("{field} is {shown:?}, which this version does not have");
-        note(failures, Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownFeature).field(field));
+        note(failures, refusal(message, Detail::UnknownFeature, field));
     }
+    let is_required = required.iter().any(|feature| feature == PER_FILE);
+    if is_required != (atomicity == Atomicity::PerFile) {
+        let (message, detail) = match is_required {
+            true => (
+                "requiredFeatures holds \"per_file\", and atomicity is not ATOMICITY_PER_FILE",
+                Detail::UnexpectedField,
+            ),
+            false => ("atomicity is ATOMICITY_PER_FILE, and requiredFeatures lacks \"per_file\"", Detail::Missing),
+        };
+        let hint = "give both, or neither";
+        note(failures, refusal(message.into(), detail, "requiredFeatures".into()).hint(hint));
+    }
+    atomicity
 }
 
 fn file_patch(index: usize, file: v1::FilePatch) -> Result<FilePatch, Vec<Failure>> {
@@ -202,7 +218,11 @@ pub(super) fn with_ids(batch: Batch, ids: &[FileIds]) -> v1::Edit {
     let files = batch.files.into_iter().map(|patch| file_message(patch, ids.next()));
     let files = files.chain(batch.quotes.into_iter().map(quote::message)).collect();
     let (label, key) = (batch.label.unwrap_or_default(), batch.key.unwrap_or_default());
-    v1::Edit { label, key, files, ..v1::Edit::default() }
+    let (atomicity, required_features) = match batch.atomicity {
+        Atomicity::AllOrNothing => (v1::Atomicity::Unspecified, Vec::new()),
+        Atomicity::PerFile => (v1::Atomicity::PerFile, Vec::from([PER_FILE.into()])),
+    };
+    v1::Edit { label, key, files, atomicity: atomicity.into(), required_features }
 }
 
 fn file_message(patch: FilePatch, ids: Option<&FileIds>) -> v1::FilePatch {

@@ -26,6 +26,7 @@ impl From<BatchState> for v1::BatchState {
             BatchState::Rejected => Self::Rejected,
             BatchState::Cancelled => Self::Cancelled,
             BatchState::Expired => Self::Expired,
+            BatchState::Partial => Self::Partial,
         }
     }
 }

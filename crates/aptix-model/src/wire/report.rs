@@ -18,8 +18,8 @@ impl TryFrom<v1::Report> for Report {
             v1::Outcome::Applied => Outcome::Applied,
             v1::Outcome::Failed => Outcome::Failed,
             v1::Outcome::Rejected => Outcome::Rejected,
-            // Only of an edit that requires a feature which this version does not have.
-            v1::Outcome::Unspecified | v1::Outcome::Partial => {
+            v1::Outcome::Partial => Outcome::Partial,
+            v1::Outcome::Unspecified => {
                 return Err(vec![unknown_enum("report.outcome", report.outcome)]);
             }
         };
@@ -30,7 +30,7 @@ impl TryFrom<v1::Report> for Report {
                 Err(failure) => failures.push(failure),
             }
         }
-        failures.extend(inconsistency(outcome, &report.failures, files.is_empty(), &report.diff));
+        failures.extend(inconsistency(outcome, &report.failures, &files, &report.diff));
         if !failures.is_empty() {
             return Err(failures);
         }
@@ -46,13 +46,21 @@ impl TryFrom<v1::Report> for Report {
 }
 
 /// What an outcome and the rest of a report say against each other.
-fn inconsistency(outcome: Outcome, failures: &[v1::Failure], no_files: bool, diff: &str) -> Option<Failure> {
+fn inconsistency(outcome: Outcome, failures: &[v1::Failure], files: &[FileReport], diff: &str) -> Option<Failure> {
+    let is_all_applied = files.iter().all(|file| file.status.is_applied());
     let message = match outcome {
+        Outcome::Partial if is_all_applied || failures.is_empty() => {
+            "a batch of which some files were applied names those that were not, and says why"
+        }
+        Outcome::Partial if !files.iter().any(|file| file.status.is_applied()) => {
+            "a batch of which no file was applied is not a partial one"
+        }
+        Outcome::Applied if !is_all_applied => "an applied batch has no failed and no skipped files",
         Outcome::Applied if !failures.is_empty() => "an applied batch has no failures",
         Outcome::Failed | Outcome::Rejected if failures.is_empty() => {
             "a batch that was not applied says why, in failures"
         }
-        Outcome::Failed | Outcome::Rejected if !no_files || !diff.is_empty() => {
+        Outcome::Failed | Outcome::Rejected if !files.is_empty() || !diff.is_empty() => {
             "a batch that was not applied changed no file"
         }
         _ if diff.len() > REPORT_DIFF_BYTES => "the diff is too long; leave it out and set diffOmitted",
@@ -76,7 +84,9 @@ fn file_report(at: &str, file: v1::FileReport) -> Result<FileReport, Failure> {
         v1::FileStatus::Unchanged => FileStatus::Unchanged,
         v1::FileStatus::Deleted => FileStatus::Deleted,
         v1::FileStatus::Renamed => FileStatus::Renamed,
-        v1::FileStatus::Unspecified | v1::FileStatus::Failed | v1::FileStatus::Skipped => {
+        v1::FileStatus::Failed => FileStatus::Failed,
+        v1::FileStatus::Skipped => FileStatus::Skipped,
+        v1::FileStatus::Unspecified => {
             return Err(unknown_enum(&format!("{at}.status"), file.status));
         }
     };
@@ -183,6 +193,7 @@ impl From<Report> for v1::Report {
             Outcome::Applied => v1::Outcome::Applied,
             Outcome::Failed => v1::Outcome::Failed,
             Outcome::Rejected => v1::Outcome::Rejected,
+            Outcome::Partial => v1::Outcome::Partial,
         };
         Self {
             outcome: outcome.into(),
@@ -203,6 +214,8 @@ impl From<FileReport> for v1::FileReport {
             FileStatus::Unchanged => v1::FileStatus::Unchanged,
             FileStatus::Deleted => v1::FileStatus::Deleted,
             FileStatus::Renamed => v1::FileStatus::Renamed,
+            FileStatus::Failed => v1::FileStatus::Failed,
+            FileStatus::Skipped => v1::FileStatus::Skipped,
         };
         let changes = file.changes.into_iter().map(|change| v1::ChangeReport {
             tier: change.tier.word().into(),

@@ -1,10 +1,10 @@
 //! The wire format: messages round-trip, and what protobuf lets through is still refused.
 
 use aptix_model::batch::{
-    Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Batch, BlobRef, Change, Chunk, ChunkLine, Content, ContextPatch,
-    CreateFile, EditorCommand, EditorCommands, FileEdit, FilePatch, GitKind, GitPatch, Hunk, HunkLine, LineKind,
-    LinePatch, Occurrence, Operation, Origin, Presence, Reindent, Replacement, Replacements, Scope, SearchChange,
-    SearchOperation, SearchPatch, Target, WriteFile,
+    Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Atomicity, Batch, BlobRef, Change, Chunk, ChunkLine, Content,
+    ContextPatch, CreateFile, EditorCommand, EditorCommands, FileEdit, FilePatch, GitKind, GitPatch, Hunk, HunkLine,
+    LineKind, LinePatch, Occurrence, Operation, Origin, Presence, Reindent, Replacement, Replacements, Scope,
+    SearchChange, SearchOperation, SearchPatch, Target, WriteFile,
 };
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::{Excerpt, Failure, NextAction};
@@ -464,15 +464,32 @@ fn a_reason_of_a_newer_version_is_kept_in_words() {
 
 #[test]
 fn what_an_edit_requires_and_no_reader_knows_is_refused() {
-    let per_file = v1::Atomicity::PerFile.into();
-    let required_features = vec!["per_file".to_owned(), "x".repeat(50)];
-    let edit = v1::Edit { atomicity: per_file, required_features, ..v1::Edit::default() };
-    let failures = Batch::try_from(edit).unwrap_err();
-    let named: Vec<_> = failures.iter().map(|failure| (failure.field.as_deref().unwrap(), failure.detail)).collect();
-    let unknown = Some(Detail::UnknownFeature);
-    assert_eq!(named, [("atomicity", unknown), ("requiredFeatures[0]", unknown), ("requiredFeatures[1]", unknown)]);
-    let edit = v1::Edit { atomicity: 9, ..v1::Edit::default() };
-    assert_eq!(Batch::try_from(edit).unwrap_err()[0].detail, Some(Detail::UnknownEnum));
+    let named = |atomicity: i32, required: &[&str]| {
+        let required_features = required.iter().map(|word| (*word).to_owned()).collect();
+        let edit = v1::Edit { atomicity, required_features, ..v1::Edit::default() };
+        let found = Batch::try_from(edit).unwrap_err().remove(0);
+        (found.field.unwrap(), found.detail.unwrap())
+    };
+    assert_eq!(named(2, &["per_file", "x"]), ("requiredFeatures[1]".to_owned(), Detail::UnknownFeature));
+    assert_eq!(named(2, &[]), ("requiredFeatures".to_owned(), Detail::Missing));
+    assert_eq!(named(0, &["per_file"]), ("requiredFeatures".to_owned(), Detail::UnexpectedField));
+    assert_eq!(named(9, &[]).1, Detail::UnknownEnum);
+}
+
+#[test]
+fn a_batch_and_its_report_may_be_in_part() {
+    let per_file = Batch { atomicity: Atomicity::PerFile, ..batch() };
+    assert_eq!(Batch::try_from(v1::Edit::from(per_file.clone())).unwrap(), per_file);
+    let mut report =
+        Report { outcome: Outcome::Partial, files: [applied().files, applied().files].concat(), ..applied() };
+    let refused = |report: &Report| Report::try_from(v1::Report::from(report.clone())).unwrap_err().remove(0);
+    assert!(refused(&report).message.contains("names those that were not"));
+    report.failures.push(Failure::new(Reason::ShaMismatch, "m").file(0, "a"));
+    assert!(refused(&report).message.contains("names those that were not"));
+    report.files[0].status = FileStatus::Failed;
+    assert_eq!(Report::try_from(v1::Report::from(report.clone())).unwrap(), report);
+    report.files.truncate(1);
+    assert!(refused(&report).message.contains("no file was applied"));
 }
 
 #[test]

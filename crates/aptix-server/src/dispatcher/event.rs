@@ -83,7 +83,7 @@ fn derived(revision: Revision, batch: &BatchRecord) -> Option<EventFacts> {
         return Some(EventFacts { kind, state, at: batch.created, actor, reason: None });
     }
     let (kind, actor) = match batch.state {
-        BatchState::Applied | BatchState::Failed => (EventKind::Reported, ActorKind::Agent),
+        BatchState::Applied | BatchState::Failed | BatchState::Partial => (EventKind::Reported, ActorKind::Agent),
         BatchState::Rejected => (EventKind::Reported, ActorKind::Person),
         BatchState::Cancelled => (EventKind::Cancelled, ActorKind::Author),
         _ => return None,
@@ -131,6 +131,7 @@ mod tests {
         for (state, kind) in [
             (BatchState::Applied, ActorKind::Agent),
             (BatchState::Failed, ActorKind::Agent),
+            (BatchState::Partial, ActorKind::Agent),
             (BatchState::Rejected, ActorKind::Person),
         ] {
             assert_eq!(found(3, state), submitted);

@@ -1,7 +1,9 @@
 //! Holds a report against its batch: the files it names, and their status.
 
+use std::collections::HashSet;
+
 use aptix_model::batch::{
-    AnchorPlace, Batch, BlobRef, FileEdit, FilePatch, GitKind, Presence, Scope, SearchOperation, Target,
+    AnchorPlace, Atomicity, Batch, BlobRef, FileEdit, FilePatch, GitKind, Presence, Scope, SearchOperation, Target,
 };
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::path::{DocPath, RootedPath, WorkspacePath, fold};
@@ -25,8 +27,13 @@ pub(crate) struct Fitted {
 /// # Errors
 /// Everything in it that cannot be about this batch.
 pub(crate) fn fit(batch: &Batch, report: &Report) -> Result<Vec<Fitted>, Vec<Failure>> {
-    if report.outcome != Outcome::Applied {
-        return Ok(Vec::new());
+    match report.outcome {
+        Outcome::Failed | Outcome::Rejected => return Ok(Vec::new()),
+        Outcome::Partial if batch.atomicity != Atomicity::PerFile => {
+            let message = "the outcome is partial, and the batch is applied as a whole or not at all";
+            return Err(vec![misfit("report.outcome", message.to_owned())]);
+        }
+        Outcome::Applied | Outcome::Partial => {}
     }
     if report.files.len() != batch.files.len() {
         let (found, expected) = (report.files.len(), batch.files.len());
@@ -40,7 +47,19 @@ pub(crate) fn fit(batch: &Batch, report: &Report) -> Result<Vec<Fitted>, Vec<Fai
             Err(failure) => failures.push(failure),
         }
     }
+    failures.extend(unnamed(report));
     if failures.is_empty() { Ok(fitted) } else { Err(failures) }
+}
+
+/// The refused files that no failure names. Failures that were left out for their number or size are counted by one without a file.
+fn unnamed(report: &Report) -> impl Iterator<Item = Failure> {
+    let named: HashSet<_> = report.failures.iter().map(|failure| failure.file_index).collect();
+    let failed = report.files.iter().enumerate().filter(|(_, file)| file.status == FileStatus::Failed);
+    let unnamed = failed.filter(move |(index, _)| !named.contains(&Some(*index)) && !named.contains(&None));
+    unnamed.map(|(index, file)| {
+        let message = format!("the status is {}, and no failure names the file", file.status);
+        misfit(&format!("report.files[{index}].status"), message)
+    })
 }
 
 fn fit_file(index: usize, patch: &FilePatch, file: &FileReport) -> Result<Vec<FileUpdate>, Failure> {
@@ -57,6 +76,9 @@ fn fit_file(index: usize, patch: &FilePatch, file: &FileReport) -> Result<Vec<Fi
     }
     let named = Named { target: &patch.target, root: doc_path.root() };
     named.check(&at("path"), patch.target.as_str(), &path)?;
+    if !file.status.is_applied() {
+        return fit_unchanged(index, file);
+    }
     fit_status(index, patch, file)?;
     let content = file.written.map(|written| BlobRef { sha256: written.sha256, size_bytes: written.size_bytes });
     if renamed_to.is_none()
@@ -76,6 +98,17 @@ fn fit_file(index: usize, patch: &FilePatch, file: &FileReport) -> Result<Vec<Fi
         }
         _ => Ok(vec![named.update(&at("path"), &path, content)?]),
     }
+}
+
+/// Fits a file that was refused or skipped: it leaves the cloud files as they are, and its report holds its names alone.
+fn fit_unchanged(index: usize, file: &FileReport) -> Result<Vec<FileUpdate>, Failure> {
+    let has_changed = file.sha256_before.is_some() || file.written.is_some() || file.renamed_to.is_some();
+    if !has_changed && file.changes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let message =
+        format!("the status is {}, and such a file has no digests, no other path and no changes", file.status);
+    Err(misfit(&format!("report.files[{index}].status"), message))
 }
 
 /// How a file patch names its files, and the root that they are in.

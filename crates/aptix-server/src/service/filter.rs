@@ -3,7 +3,6 @@
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::UnixMillis;
-use aptix_model::state::BatchState;
 use aptix_model::wire::{self, v1};
 
 use crate::dispatcher::batch_filter::{AuthorPattern, BatchFilter};
@@ -21,7 +20,7 @@ pub(super) fn events(filter: v1::EventFilter) -> Result<EventFilter, Vec<Failure
     let mut failures = Vec::new();
     check_texts(filter.session_ids.iter().chain(&filter.doc_paths), &mut failures);
     let filter = EventFilter {
-        states: states(filter.states, &mut failures),
+        states: read_each("filter.states", filter.states, &mut failures, wire::batch_state),
         kinds: read_each("filter.kinds", filter.kinds, &mut failures, wire::event_kind),
         sessions: read_each("filter.sessionIds", filter.session_ids, &mut failures, |_, session| Ok(session)),
         files: files(filter.doc_paths, &mut failures),
@@ -39,7 +38,7 @@ pub(super) fn batches(filter: v1::BatchFilter) -> Result<BatchFilter, Vec<Failur
     let is_timed = from.is_some() || before.is_some();
     let times = from.unwrap_or(UnixMillis(0))..before.unwrap_or(UnixMillis(u64::MAX));
     let filter = BatchFilter {
-        states: states(filter.states, &mut failures),
+        states: read_each("filter.states", filter.states, &mut failures, wire::batch_state),
         sessions: read_each("filter.sessionIds", filter.session_ids, &mut failures, |_, session| Ok(session)),
         files: files(filter.doc_paths, &mut failures),
         authors: read_each("filter.authors", filter.authors, &mut failures, author),
@@ -54,14 +53,6 @@ fn check_texts<'a>(texts: impl Iterator<Item = &'a String>, failures: &mut Vec<F
         let message = format!("the texts of the filter have {bytes} bytes, at most {FILTER_BYTES} are taken");
         failures.push(Failure::new(Reason::TooLarge, message).detail(Detail::Text).field("filter"));
     }
-}
-
-fn states(states: Vec<i32>, failures: &mut Vec<Failure>) -> Option<Vec<BatchState>> {
-    let states = read_each("filter.states", states, failures, |field, value| match value {
-        value if value == v1::BatchState::Partial as i32 => Ok(None),
-        value => wire::batch_state(field, value).map(Some),
-    });
-    states.map(|states: Vec<Option<BatchState>>| states.into_iter().flatten().collect())
 }
 
 fn files(patterns: Vec<String>, failures: &mut Vec<Failure>) -> Option<Vec<FilePattern>> {

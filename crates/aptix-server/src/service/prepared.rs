@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aptix_model::batch::{Batch, Content, Origin};
+use aptix_model::batch::{Atomicity, Batch, Content, Origin};
 use aptix_model::documents::Dialect;
 use aptix_model::documents::terms::in_terms_of;
 use aptix_model::events::event::Event;
@@ -35,6 +35,7 @@ pub(super) async fn prepare(
 ) -> Result<v1::PrepareBatchResponse, Refusal> {
     let (mut submitted, preparing) = read(dispatcher, request)?;
     trace.log(began.elapsed(), Event::Received(&submitted.submission.batch));
+    refuse_per_file(&submitted.submission.batch)?;
     let checked = dispatcher.check(&submitted.submission).await.map_err(|refusal| submitted.in_terms(refusal));
     let asked = question(&submitted.submission.batch, &submitted.submission.origin);
     let contents = submitted.detach_contents();
@@ -60,6 +61,16 @@ pub(super) async fn prepare(
         preview: None,
     });
     Ok(v1::PrepareBatchResponse { batch, warnings, dialect })
+}
+
+/// Refuses to prepare a batch that is applied file by file: its plan would bind files that may be refused.
+fn refuse_per_file(batch: &Batch) -> Result<(), Failure> {
+    if batch.atomicity == Atomicity::AllOrNothing {
+        return Ok(());
+    }
+    let message = "a prepared batch is applied as it was planned or not at all, found atomicity ATOMICITY_PER_FILE";
+    let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownFeature).field("atomicity");
+    Err(failure.hint("submit the batch with SubmitBatch, or prepare one batch for each file"))
 }
 
 /// Decodes a request.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use aptix_model::batch::{Batch, Content};
+use aptix_model::batch::{Atomicity, Batch, Content};
 use aptix_model::documents::Dialect;
 use aptix_model::documents::terms::in_terms_of;
 use aptix_model::failure::Failure;
@@ -63,6 +63,10 @@ async fn early(
     workspace: &WorkspaceId,
     (batch, dialect): (&Batch, Option<Dialect>),
 ) -> Result<Option<v1::Report>, Refusal> {
+    // What becomes of the other files is not known.
+    if batch.atomicity == Atomicity::PerFile {
+        return Ok(None);
+    }
     let (mut failures, mut copies) = (Vec::new(), HashMap::new());
     for EarlyFailure { failure, copy } in dispatcher.compare(workspace, batch).await? {
         copies.insert(failure.file_index.and_then(|index| u32::try_from(index).ok()), copy);

@@ -101,6 +101,58 @@ async fn a_report_must_fit_its_batch() {
     client.report("w", &batch.batch_id, epoch, good).await.unwrap();
 }
 
+/// Only a batch that is applied file by file ends in part: what was applied becomes a cloud file, what was not has its names alone
+/// and a failure.
+#[tokio::test]
+async fn a_partial_report_fits_only_a_batch_that_is_applied_file_by_file() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.upload("w", b"").await.unwrap();
+    let files = || vec![create_text("a.txt", ""), create_text("b.txt", "b"), create_text("c.txt", "c")];
+    let whole = client.submit(submit("w", "r1", files())).await.unwrap();
+    let mut request = submit("w", "r2", files());
+    let edit = crate::server::edit_of(&mut request);
+    (edit.atomicity, edit.required_features) = (v1::Atomicity::PerFile.into(), vec!["per_file".to_owned()]);
+    let batch = client.submit(request).await.unwrap();
+    let file = |path: &str, status: v1::FileStatus| v1::FileReport {
+        path: path.to_owned(),
+        doc_path: format!("app/{path}"),
+        status: status.into(),
+        ..v1::FileReport::default()
+    };
+    let mut report = applied(&[("app", "a.txt", b"")]);
+    created(&mut report.files[0]);
+    report.outcome = v1::Outcome::Partial.into();
+    report.files.extend([file("b.txt", v1::FileStatus::Failed), file("c.txt", v1::FileStatus::Skipped)]);
+    report.failures = failed("FILE_EXISTS").failures;
+    report.failures[0].file_index = Some(1);
+    let edited = |edit: fn(&mut v1::Report)| {
+        let mut report = report.clone();
+        edit(&mut report);
+        report
+    };
+    let cases = [
+        (&whole, report.clone(), "report.outcome"),
+        (&batch, edited(|report| report.failures[0].file_index = Some(0)), "report.files[1].status"),
+        (&batch, edited(|report| report.files[1].sha256_before = Some(sha256(b""))), "report.files[1].status"),
+        (&batch, edited(|report| report.files[2].path = "x.txt".to_owned()), "report.files[2].docPath"),
+        (&batch, edited(|report| report.outcome = v1::Outcome::Applied.into()), "report"),
+        (&batch, edited(|report| report.files.truncate(2)), "report.files"),
+    ];
+    for (batch, report, field) in cases {
+        let status = client.report("w", &batch.batch_id, epoch, report).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument, "{field}: {status:?}");
+        assert!(fields(&status).iter().any(|named| named == field), "{field} in {:?}", fields(&status));
+    }
+    let taken = client.report("w", &batch.batch_id, epoch, report.clone()).await.unwrap();
+    assert_eq!(taken.state(), v1::BatchState::Partial);
+    assert_eq!(client.report("w", &batch.batch_id, epoch, report).await.unwrap(), taken);
+    let selector = |path: &str| File::DocPath(format!("app/{path}"));
+    assert!(client.read("w", selector("a.txt")).await.is_ok());
+    assert!(client.read("w", selector("b.txt")).await.is_err());
+}
+
 /// A file that a batch deleted is no cloud file any more, and a file written as it is becomes one. What a
 /// report says must be a possible result of such an edit.
 #[tokio::test]

@@ -226,7 +226,7 @@ pub struct QuoteName {
     #[prost(bool, tag = "2")]
     pub is_path: bool,
 }
-/// What is to happen: all of it does, or nothing.
+/// What is to happen: all of it does, or nothing, unless atomicity says otherwise.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Edit {
     /// What the edit is for, for people. At most 64 KiB.
@@ -245,7 +245,7 @@ pub struct Edit {
     pub atomicity: i32,
     /// What a reader MUST know to carry the edit out as it is meant. One that does not know a word refuses the edit
     /// (INVALID_REQUEST.UNKNOWN_FEATURE). Words are lower-case with "_" between their parts; "per_file" is required with
-    /// ATOMICITY_PER_FILE. At most 16.
+    /// ATOMICITY_PER_FILE, and refused without it. At most 16.
     #[prost(string, repeated, tag = "5")]
     pub required_features: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -798,8 +798,13 @@ pub enum Atomicity {
     Unspecified = 0,
     /// One failure, and no file changes.
     AllOrNothing = 1,
-    /// Each file is planned, committed and reported by itself; the files of a rename or a swap together. Refused by this
-    /// version (INVALID_REQUEST.UNKNOWN_FEATURE).
+    /// A file that is refused does not change, and neither do the files that depend on it; all others are applied. Files depend on
+    /// each other if their entries name the same file (where it is, is renamed to or is copied from), if one path is below the
+    /// other, or if both use clipboards. The files that are applied are committed together: after a crash all of them are as
+    /// described, or none. required_features MUST hold "per_file". An edit that is wrong in itself is refused whole, and so is
+    /// one for a reason that is about no single file (a person's no, a full disk). A person is asked at most once about the
+    /// files that are left; refusing one of them leaves the others. Changes that compare a file that is withheld from its
+    /// author are refused without asking anyone. Refused by PrepareBatch (INVALID_REQUEST.UNKNOWN_FEATURE).
     PerFile = 2,
 }
 impl Atomicity {
@@ -987,11 +992,11 @@ pub struct Report {
     /// How it ended.
     #[prost(enumeration = "Outcome", tag = "1")]
     pub outcome: i32,
-    /// One entry for each file patch, in the batch's order. Empty unless the batch was applied.
+    /// One entry for each file patch, in the batch's order. Empty unless the batch was applied, all of it or in part.
     #[prost(message, repeated, tag = "2")]
     pub files: ::prost::alloc::vec::Vec<FileReport>,
-    /// Why nothing changed: everything that was found, not just the first; at most 1,000 entries. Empty if the batch was
-    /// applied.
+    /// Why nothing changed, or why files did not: everything that was found, not just the first; at most 1,000 entries. Empty if
+    /// all of the batch was applied.
     #[prost(message, repeated, tag = "3")]
     pub failures: ::prost::alloc::vec::Vec<Failure>,
     /// Unified diff of everything that changed, at most 1 MiB. Empty if it would be longer. Its headers name files by path.
@@ -1001,7 +1006,7 @@ pub struct Report {
     #[prost(bool, tag = "5")]
     pub diff_omitted: bool,
     /// What the author should know about the batch as a whole although it was applied, such as a block of the answer that was
-    /// taken for an example. At most 100 entries. Empty unless the batch was applied.
+    /// taken for an example. At most 100 entries. Empty unless the batch was applied, all of it or in part.
     #[prost(message, repeated, tag = "6")]
     pub warnings: ::prost::alloc::vec::Vec<Warning>,
 }
@@ -1161,7 +1166,7 @@ pub enum Outcome {
     Failed = 2,
     /// A person said no, or the agent refuses every batch (REJECTED.NEVER_APPROVES); nothing changed.
     Rejected = 3,
-    /// Some files are as described; only with ATOMICITY_PER_FILE. Each file says which.
+    /// Some files are as described and others did not change; only with ATOMICITY_PER_FILE. The status of each file says which.
     Partial = 4,
 }
 impl Outcome {
@@ -1206,7 +1211,8 @@ pub enum FileStatus {
     Deleted = 4,
     /// It has another path, renamed_to, and perhaps other bytes.
     Renamed = 5,
-    /// It was refused and did not change; a failure names it. Only with OUTCOME_PARTIAL.
+    /// It was refused and did not change; a failure names it. Only with OUTCOME_PARTIAL. Such an entry has the path and the key of
+    /// the file alone, as FILE_STATUS_SKIPPED has: the path as it was written, whether or not the file exists.
     Failed = 6,
     /// It did not change because of another file that was refused. Only with OUTCOME_PARTIAL.
     Skipped = 7,
@@ -1606,9 +1612,9 @@ impl EventKind {
 }
 /// Where a batch is in its life.
 ///
-/// APPROVED becomes APPLIED, FAILED or REJECTED by an agent's report. PREPARED becomes APPROVED by ApplyPrepared, or EXPIRED.
+/// APPROVED becomes APPLIED, PARTIAL, FAILED or REJECTED by an agent's report. PREPARED becomes APPROVED by ApplyPrepared, or EXPIRED.
 /// Both become CANCELLED by CancelBatch and REJECTED by RejectBatch. An ended batch never opens again. This version of the server
-/// never produces PREPARING, PENDING_APPROVAL and PARTIAL. A batch that is taken back by a later one stays APPLIED.
+/// never produces PREPARING and PENDING_APPROVAL. A batch that is taken back by a later one stays APPLIED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum BatchState {
@@ -1632,7 +1638,7 @@ pub enum BatchState {
     Cancelled = 8,
     /// No one acted on it in time. Ended.
     Expired = 9,
-    /// Some files are as described, others are not; only where the edit allows it (ATOMICITY_PER_FILE). Ended. Not by this version.
+    /// Some files are as described, others did not change; only where the edit allows it (ATOMICITY_PER_FILE). Ended.
     Partial = 11,
 }
 impl BatchState {

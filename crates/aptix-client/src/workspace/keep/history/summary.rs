@@ -2,7 +2,9 @@
 //! a batch besides bytes.
 
 use aptix_model::batch::{Batch, FileEdit, FilePatch};
-use aptix_model::report::{ChangeReport, FileReport, FileStatus, Normalization, Report, Tier, Warning, Written};
+use aptix_model::report::{
+    ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning, Written,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::workspace::commit::record::Hex;
@@ -20,6 +22,9 @@ pub struct Summary {
     pub key: Option<String>,
     /// Its files, in its order; also those that stayed as they were.
     pub files: Vec<FileSummary>,
+    /// Whether some of its files were refused: only of a batch that was applied file by file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_partial: bool,
     warnings: Vec<KeptWarning>,
 }
 
@@ -82,8 +87,10 @@ impl Summary {
     /// What is kept of a batch and its report.
     #[must_use]
     pub fn of(batch: &Batch, files: &[FileReport], warnings: &[Warning]) -> Self {
+        let is_partial = files.iter().any(|file| !file.status.is_applied());
         let files = batch.files.iter().zip(files).map(|(patch, report)| file_summary(patch, report)).collect();
-        let mut summary = Self { label: batch.label.clone(), key: batch.key.clone(), files, warnings: kept(warnings) };
+        let (label, key) = (batch.label.clone(), batch.key.clone());
+        let mut summary = Self { label, key, files, is_partial, warnings: kept(warnings) };
         if summary.bytes() > BYTES {
             summary.files.iter_mut().for_each(|file| file.changes.clear());
         }
@@ -105,6 +112,11 @@ impl Summary {
         Self { files: self.files.into_iter().skip(file).take(1).collect(), ..self }
     }
 
+    /// The files that were refused and stayed as they were, with paths in this style.
+    pub fn refused(&self, style: PathStyle) -> impl Iterator<Item = FileReport> {
+        self.files.iter().map(move |file| file.report(style)).filter(|file| !file.status.is_applied())
+    }
+
     fn bytes(&self) -> usize {
         serde_json::to_vec(self).map_or(usize::MAX, |bytes| bytes.len())
     }
@@ -113,7 +125,8 @@ impl Summary {
     #[must_use]
     pub fn report(&self, style: PathStyle) -> Report {
         let files = self.files.iter().map(|file| file.report(style)).collect();
-        Report { warnings: given(&self.warnings), ..Report::applied(files) }
+        let outcome = if self.is_partial { Outcome::Partial } else { Outcome::Applied };
+        Report { outcome, warnings: given(&self.warnings), ..Report::applied(files) }
     }
 }
 
