@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::file_service_client::FileServiceClient;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use crate::documents::insert;
 use crate::odd_files;
-use crate::processes::{Machine, Server, eventually, served};
+use crate::processes::{Machine, Server, connected, eventually, served};
 
 /// A client of the server's file service, without anything but its address and a workspace's name.
 struct Reader {
@@ -22,8 +22,7 @@ struct Reader {
 
 impl Reader {
     fn of(server: &Server) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
+        let (runtime, channel) = connected(server);
         Self { runtime, client: FileServiceClient::new(channel) }
     }
 

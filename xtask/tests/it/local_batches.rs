@@ -7,11 +7,11 @@ use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use serde_json::{Value, json};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 
 use crate::crash::live_a_little;
 use crate::documents::create;
-use crate::processes::{Machine, Running, Server, eventually, served, wait_until_served, write};
+use crate::processes::{Machine, Running, Server, connected, eventually, served, wait_until_served, write};
 
 /// A client of the server that reads its batches.
 pub(crate) struct Batches {
@@ -21,8 +21,7 @@ pub(crate) struct Batches {
 
 impl Batches {
     pub(crate) fn of(server: &Server) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
+        let (runtime, channel) = connected(server);
         Self { runtime, client: BatchServiceClient::new(channel) }
     }
 

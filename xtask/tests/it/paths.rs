@@ -10,7 +10,7 @@ use aptix_model::wire::v1::workspace_service_client::WorkspaceServiceClient;
 use serde_json::{Value, json};
 use tonic::transport::Endpoint;
 
-use crate::processes::{Machine, Server, eventually, json as output, wait_until_served, write};
+use crate::processes::{Machine, Server, connected, eventually, json as output, wait_until_served, write};
 
 /// An agent with these roots, ended with the test.
 struct Agent(Child);
@@ -131,8 +131,7 @@ fn the_key_of_a_removed_root_is_read_from_the_cloud_copy_alone() {
     assert_eq!(exit, Some(0), "{answer}");
     drop(both);
     let _one = agent(&machine, &server, &["project"]);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
+    let (runtime, channel) = connected(&server);
     let (mut files, mut workspaces) = (FileServiceClient::new(channel.clone()), WorkspaceServiceClient::new(channel));
     eventually("the agent with one root serves", || {
         let asked = v1::GetWorkspaceRequest { workspace_id: "demo".to_owned() };

@@ -4,11 +4,11 @@
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::file_patch::{Action, Target};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use crate::person::{Terminal, WHOLE};
-use crate::processes::{Machine, Server, eventually, json, wait_until_served};
+use crate::processes::{Machine, Server, connected, eventually, json, wait_until_served};
 
 /// Calls the server of a test.
 struct Caller {
@@ -18,8 +18,7 @@ struct Caller {
 
 impl Caller {
     fn of(server: &Server) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
+        let (runtime, channel) = connected(server);
         Self { runtime, batches: BatchServiceClient::new(channel) }
     }
 

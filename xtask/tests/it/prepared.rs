@@ -6,9 +6,9 @@ use std::process::Stdio;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::prepare_batch_request::Content;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 
-use crate::processes::{Machine, Server, eventually, served, wait_until_served, write};
+use crate::processes::{Machine, Server, connected, eventually, served, wait_until_served, write};
 
 /// Calls the server of a test.
 struct Caller {
@@ -18,8 +18,7 @@ struct Caller {
 
 impl Caller {
     fn of(server: &Server) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
+        let (runtime, channel) = connected(server);
         Self { runtime, batches: BatchServiceClient::new(channel) }
     }
 

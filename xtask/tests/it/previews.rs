@@ -3,10 +3,9 @@
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::submit_batch_request::Content;
-use tonic::transport::Endpoint;
 
 use crate::documents::create;
-use crate::processes::{Machine, Server, eventually, wait_until_served};
+use crate::processes::{Machine, Server, connected, eventually, wait_until_served};
 
 const DIFF: &str = "--- a/greeting.txt\n+++ b/greeting.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n";
 const STALE: &str = "--- a/greeting.txt\n+++ b/greeting.txt\n@@ -1,2 +1,2 @@\n one\n-four\n+three\n";
@@ -20,8 +19,7 @@ fn validated(server: &Server, text: &str) -> v1::SubmitBatchResponse {
         content: Some(Content::Document(document)),
         ..v1::SubmitBatchRequest::default()
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
+    let (runtime, channel) = connected(server);
     runtime.block_on(BatchServiceClient::new(channel).submit_batch(request)).unwrap().into_inner()
 }
 

@@ -11,7 +11,8 @@ use aptix_model::wire::v1;
 use aptix_model::wire::v1::workspace_service_client::WorkspaceServiceClient;
 use serde_json::Value;
 use tempfile::TempDir;
-use tonic::transport::Endpoint;
+use tokio::runtime::Runtime;
+use tonic::transport::{Channel, Endpoint};
 
 use crate::skip::skip;
 
@@ -275,10 +276,16 @@ pub(crate) fn get_request(batch: &v1::Batch) -> v1::GetBatchRequest {
     v1::GetBatchRequest { workspace_id: "w".to_owned(), batch, view: v1::BatchView::Full.into() }
 }
 
-/// Waits until an agent serves the workspace `demo`.
-pub(crate) fn wait_until_served(server: &Server) {
+/// A connection to a server, and the runtime that it lives in.
+pub(crate) fn connected(server: &Server) -> (Runtime, Channel) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
+    (runtime, channel)
+}
+
+/// Waits until an agent serves the workspace `demo`.
+pub(crate) fn wait_until_served(server: &Server) {
+    let (runtime, channel) = connected(server);
     let mut workspaces = WorkspaceServiceClient::new(channel);
     eventually("an agent serves the workspace", || {
         let asked = v1::GetWorkspaceRequest { workspace_id: "demo".to_owned() };

@@ -12,12 +12,12 @@ use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::file_service_client::FileServiceClient;
 use serde_json::json;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use self::editor::Editor;
 use crate::documents::{create, insert};
-use crate::processes::{Machine, Running, Server, python_command, served, wait_until_served};
+use crate::processes::{Machine, Running, Server, connected, python_command, served, wait_until_served};
 
 /// A machine whose agent listens to editors, and a client of its server.
 struct Scene {
@@ -32,8 +32,7 @@ impl Scene {
     fn set() -> Self {
         let (machine, server, agent) = served("auto");
         wait_until_served(&server);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
+        let (runtime, channel) = connected(&server);
         Self { machine, server, agent, runtime, files: FileServiceClient::new(channel) }
     }
 

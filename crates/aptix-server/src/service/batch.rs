@@ -49,17 +49,11 @@ impl v1::batch_service_server::BatchService for BatchService {
         let asker = Asker::of(&request)?;
         let request = request.into_inner();
         let trace = Trace {
-            origin: request.origin.clone().map(Into::into).unwrap_or_default(),
-            workspace: Some(request.workspace_id.clone()),
-            request: Some(request.request_id.clone()),
             is_dry_run: request.validate_only,
-            ..Trace::new(Via::Server)
+            ..asked(request.origin.clone(), &request.workspace_id, &request.request_id)
         };
-        let answer = self.submit(&asker, request, &trace, began).instrument(trace.span()).await.map_err(|refusal| {
-            trace.log(began.elapsed(), Event::Refused(None, refusal.failures()));
-            status(refusal)
-        })?;
-        Ok(Response::new(answer))
+        let answer = self.submit(&asker, request, &trace, began).instrument(trace.span()).await;
+        answer.map(Response::new).map_err(|refusal| refused(&trace, began, refusal))
     }
 
     async fn prepare_batch(
@@ -69,20 +63,11 @@ impl v1::batch_service_server::BatchService for BatchService {
         let began = Instant::now();
         let asker = Asker::of(&request)?;
         let request = request.into_inner();
-        let trace = Trace {
-            origin: request.origin.clone().map(Into::into).unwrap_or_default(),
-            workspace: Some(request.workspace_id.clone()),
-            request: Some(request.request_id.clone()),
-            ..Trace::new(Via::Server)
-        };
-        let prepared = prepared::prepare(&self.dispatcher, (&asker, self.patience), request, (&trace, began))
+        let trace = asked(request.origin.clone(), &request.workspace_id, &request.request_id);
+        let answer = prepared::prepare(&self.dispatcher, (&asker, self.patience), request, (&trace, began))
             .instrument(trace.span())
             .await;
-        let answer = prepared.map_err(|refusal| {
-            trace.log(began.elapsed(), Event::Refused(None, refusal.failures()));
-            status(refusal)
-        })?;
-        Ok(Response::new(answer))
+        answer.map(Response::new).map_err(|refusal| refused(&trace, began, refusal))
     }
 
     async fn apply_prepared(
@@ -162,6 +147,22 @@ impl v1::batch_service_server::BatchService for BatchService {
         let batch = call.done(self.cancel(request)).await?;
         Ok(Response::new(v1::CancelBatchResponse { batch: Some(fit::answer(batch.into())) }))
     }
+}
+
+/// The trace of a call that describes a batch.
+fn asked(origin: Option<v1::Origin>, workspace: &str, request: &str) -> Trace {
+    Trace {
+        origin: origin.map(Into::into).unwrap_or_default(),
+        workspace: Some(workspace.to_owned()),
+        request: Some(request.to_owned()),
+        ..Trace::new(Via::Server)
+    }
+}
+
+/// Logs that a batch was refused; the status of the call.
+fn refused(trace: &Trace, began: Instant, refusal: Refusal) -> Status {
+    trace.log(began.elapsed(), Event::Refused(None, refusal.failures()));
+    status(refusal)
 }
 
 /// A call that is about one stored batch, for its log events.

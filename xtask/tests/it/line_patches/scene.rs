@@ -9,12 +9,12 @@ use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::submit_batch_request::Content;
 use tokio::runtime::Runtime;
 use tokio::time::error::Elapsed;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use super::scenario::{Outcome, Part, unescaped};
-use crate::processes::{Machine, Running, Server, wait_until_served};
+use crate::processes::{Machine, Running, Server, connected, wait_until_served};
 
 /// How long a batch may take to end.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -34,8 +34,7 @@ impl Scene {
         let server = machine.server();
         let agent = machine.agent(&server);
         wait_until_served(&server);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
+        let (runtime, channel) = connected(&server);
         let batches = BatchServiceClient::new(channel).max_encoding_message_size(64 << 20);
         Self { machine, _server: server, _agent: agent, runtime, batches }
     }
