@@ -1,7 +1,8 @@
 //! The way back of a large file of which the history keeps the changed passages alone.
 //!
 //! In a file that is as the batch left it the passages lie where the batch left them. In any other one each passage, with the
-//! lines around it, has to occur once, on whole lines and in order: nothing is compared line by line.
+//! lines around it, has to occur once, on whole lines and in order, and no copy may be left that was edited on one side of the
+//! change: nothing is compared line by line.
 
 use aptix_engine::digest::sha256;
 use aptix_engine::text::edit::TextEdit;
@@ -9,7 +10,7 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
 use super::merge::{self, is_glued, shown};
-use crate::workspace::keep::history::passages::{Occurs, Passage, Passages, occurrences};
+use crate::workspace::keep::history::passages::{Occurs, Passage, Passages};
 use crate::workspace::keep::history::past_file::PastFile;
 
 /// Why there is no way back.
@@ -65,15 +66,16 @@ fn around_later_edits(passages: &Passages, now: &[u8]) -> Result<TextEdit, Vec<E
     let (mut end, mut line) = (0, 0);
     for passage in passages.iter() {
         line += passage.gap;
-        let found = occurrences(now, &passage.after);
+        let found = passage.find(now);
         match found {
             Occurs::Once(at) if at >= end && fits(passage, now, at) => {
                 end = at + passage.after.len();
                 places.push((at, passage));
             }
             _ => {
-                let (above, left) = changed_lines(passage);
-                edited.push(Edited { line: line + above + 1, left, is_repeated: found == Occurs::Repeatedly });
+                let [above, left, _] = passage.parts().map(merge::lines);
+                let left = shown(&left, "\n");
+                edited.push(Edited { line: line + above.len() + 1, left, is_repeated: found == Occurs::Repeatedly });
             }
         }
         line += merge::lines(&passage.after).len();
@@ -94,15 +96,6 @@ fn edit_at<'p>(places: impl IntoIterator<Item = (usize, &'p Passage)>) -> TextEd
     merge::joined(edits)
 }
 
-/// How many lines of a passage are above those that the batch changed, and those.
-fn changed_lines(passage: &Passage) -> (usize, String) {
-    let (before, after) = (merge::lines(&passage.before), merge::lines(&passage.after));
-    let above = before.iter().zip(&after).take_while(|(before, after)| before == after).count();
-    let (before, after) = (before.get(above..).unwrap_or_default(), after.get(above..).unwrap_or_default());
-    let below = before.iter().rev().zip(after.iter().rev()).take_while(|(before, after)| before == after).count();
-    (above, shown(after.get(..after.len() - below).unwrap_or_default(), "\n"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,16 +112,23 @@ mod tests {
 
     #[test]
     fn an_undo_by_passages_is_an_undo_by_the_whole_file() {
-        let (mut random, mut count) = (Random::new(11), 0);
+        let (mut random, mut count, mut repeated) = (Random::new(11), 0, 0);
         for ([before, after], _, passages) in (0..1_500).filter_map(|_| batch(&mut random)) {
             let whole = merge::way_back(&before, &after, &after).unwrap();
             assert_eq!(whole.apply(&after), before);
             let places = edit_at(passages.iter().map(|passage| (passage.start, passage)));
             assert_eq!(places.apply(&after), before);
-            assert_eq!(around_later_edits(&passages, &after), Ok(places));
+            match around_later_edits(&passages, &after) {
+                Ok(found) => assert_eq!(found, places),
+                // Near an end of the file the lines on one side may be like others.
+                Err(edited) => {
+                    assert!(edited.iter().all(|edited| edited.is_repeated), "{edited:?}");
+                    repeated += 1;
+                }
+            }
             count += 1;
         }
-        assert!(count > 700, "{count}");
+        assert!(count > 700 && repeated < count / 20, "{count}, {repeated}");
     }
 
     #[test]
@@ -182,6 +182,26 @@ mod tests {
         // The line that the passage begins with is the end of a longer one now.
         assert_eq!(back(&after.replace("line 74\n", "a line 74\n")), refused("changed", false));
         assert_eq!(back(&after.replace("line 73\n", "edited\n")), Ok(before.replace("line 73\n", "edited\n")));
+    }
+
+    #[test]
+    fn a_copy_of_an_end_of_the_file_is_not_taken_for_that_end() {
+        let before = (0..200).map(|line| format!("line {line}\n")).collect::<String>();
+        let middle = before.find("line 99\n").unwrap();
+        for (changed, beside) in [("line 0\n", "line 2\n"), ("line 199\n", "line 197\n")] {
+            let at = before.find(changed).unwrap();
+            let after = before.replace(changed, "changed\n");
+            let edit = TextEdit::new([(at..at + changed.len(), "changed\n")]).unwrap();
+            let passages = Passages::of(before.as_bytes(), after.as_bytes(), &edit).unwrap();
+            let passage = String::from_utf8(passages.iter().next().unwrap().after.clone()).unwrap();
+            let edited = after.replace(beside, "edited\n");
+            let now = [&edited[..middle], &passage, &edited[middle..]].concat();
+            let refused = around_later_edits(&passages, now.as_bytes()).unwrap_err();
+            assert!(refused[0].is_repeated, "{changed}");
+            let longer = format!("above\n{after}below\n");
+            let back = around_later_edits(&passages, longer.as_bytes()).unwrap().apply(longer.as_bytes());
+            assert_eq!(String::from_utf8(back).unwrap(), format!("above\n{before}below\n"));
+        }
     }
 
     #[test]

@@ -163,6 +163,35 @@ fn an_undo_keeps_later_edits_and_refuses_those_beside_its_own() {
 }
 
 #[test]
+fn a_copy_of_a_passage_is_not_taken_for_the_one_that_was_half_edited() {
+    let before = String::from_utf8(large(300_000, "\n")).unwrap();
+    let line = |text: &str, last: &str| text.find(last).unwrap() + last.len();
+    let cases = [("replaced", " row 5000\n"), ("taken away", "\n")];
+    for (what, new) in cases {
+        let (place, file) = place_with(before.as_bytes());
+        let old = &before[line(&before, " line 4999\n")..line(&before, " line 5000\n")];
+        let new = if new == "\n" { String::new() } else { old.replace(" line 5000\n", new) };
+        run(place.path(), &["apply"], &replace(old, &new), 0);
+        let after = std::fs::read_to_string(&file).unwrap();
+        let copy = &after[line(&after, " line 4990\n")..line(&after, " line 5010\n")];
+        for beside in [" line 4998\n", " line 5002\n"] {
+            let now = [&after.replace(beside, " edited\n"), "copied\n", copy].concat();
+            std::fs::write(&file, &now).unwrap();
+            let refused = run(place.path(), &["undo"], "", 1);
+            assert_eq!(refused["errors"][0]["code"], "EXPECTED_MISMATCH", "{what}, {beside}: {refused}");
+            assert!(refused["errors"][0]["message"].as_str().unwrap().contains("more than once"), "{refused}");
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), now, "{what}, {beside}");
+        }
+        // A block that is moved whole is found.
+        let moved = [&after.replace(copy, ""), "moved\n", copy].concat();
+        std::fs::write(&file, &moved).unwrap();
+        run(place.path(), &["undo"], "", 0);
+        let undone = std::fs::read_to_string(&file).unwrap();
+        assert!(undone.ends_with(&before[line(&before, " line 4990\n")..line(&before, " line 5010\n")]), "{what}");
+    }
+}
+
+#[test]
 fn a_large_file_that_is_moved_or_made_executable_is_not_kept_whole() {
     let bytes: Vec<u8> = large(300_000, "\n").into_iter().chain([0, 0xff, 0xfe, b'\n', 0]).collect();
     let (place, file) = place_with(&bytes);

@@ -16,9 +16,10 @@ use super::edited::{NUMBER, number};
 
 /// Numbers of one passage.
 const NUMBERS: usize = 4;
-/// Lines around a change: as many as a diff shows or, where the passage occurs more than once with them, more.
+/// Lines around a change: as many as a diff shows or, where the passage occurs more than once with them, or with those on one
+/// side alone, more.
 const CONTEXTS: [usize; 3] = [3, 12, 48];
-/// Bytes that are searched, at most, to find out what occurs once.
+/// Bytes that are searched, at most, to find out what occurs once; for a passage and its halves in one go.
 const SEARCHED: usize = 256 << 20;
 /// The passages take at most such a part of the file; else nothing more is searched.
 const LARGEST_PART: usize = 8;
@@ -61,14 +62,14 @@ impl Passages {
     /// The passages of the edit of the bytes before that makes the bytes after; `None` where they would be large, or cannot be made
     /// to occur once.
     pub(crate) fn of(before: &[u8], after: &[u8], edit: &TextEdit) -> Option<Self> {
-        edit.replacements().count().checked_mul(after.len()).filter(|bytes| *bytes <= SEARCHED)?;
         let mut found: Vec<(Range<usize>, Vec<Change>)> = Vec::new();
-        let (mut room, mut above) = (SEARCHED, (0, 0));
+        let mut spare = SEARCHED.checked_sub(edit.replacements().count().checked_mul(after.len())?)?;
+        let mut above = (0, 0);
         for (old, text) in edit.replacements() {
             let start = above.1 + old.start.checked_sub(above.0)?;
             let change = Change { new: start..start + text.len(), old };
             above = (change.old.end, change.new.end);
-            let mut place = unique(before, after, &change, &mut room)?;
+            let mut place = unique(before, after, &change, &mut spare)?;
             let mut changes = vec![change];
             // What touches is one passage.
             while let Some((last, mut earlier)) = found.pop_if(|(last, _)| last.end >= place.start) {
@@ -81,12 +82,9 @@ impl Passages {
         let mut end = 0;
         let passages = found.into_iter().map(|(place, changes)| {
             let (first, last) = (changes.first()?, changes.last()?);
-            let start = first.old.start.checked_sub(first.new.start.checked_sub(place.start)?)?;
-            let old = start..last.old.end + place.end.checked_sub(last.new.end)?;
             let gap = memchr_iter(b'\n', after.get(end..place.start)?).count();
             end = place.end;
-            let (before, after) = (before.get(old)?.to_owned(), after.get(place.clone())?.to_owned());
-            Some(Passage { start: place.start, gap, before, after })
+            Some(Passage { gap, ..Passage::around(before, after, [first, last], &place)? })
         });
         let passages = Self { passages: passages.collect::<Option<_>>()?, size: after.len() };
         (passages.before(after).as_deref() == Some(before)).then_some(passages)
@@ -165,26 +163,94 @@ impl Passages {
     }
 }
 
-/// The lines of the text after around a change, that together occur once in it.
-fn unique(before: &[u8], after: &[u8], change: &Change, room: &mut usize) -> Option<Range<usize>> {
+impl Passage {
+    /// The passage in this place of the bytes after, from the first and the last change in it; its gap is not known yet.
+    fn around(before: &[u8], after: &[u8], [first, last]: [&Change; 2], place: &Range<usize>) -> Option<Self> {
+        let start = first.old.start.checked_sub(first.new.start.checked_sub(place.start)?)?;
+        let old = start..last.old.end + place.end.checked_sub(last.new.end)?;
+        let (before, after) = (before.get(old)?.to_owned(), after.get(place.clone())?.to_owned());
+        Some(Self { start: place.start, gap: 0, before, after })
+    }
+
+    /// Its text after the batch: the lines above those that the batch changed, those, and the lines below.
+    pub(crate) fn parts(&self) -> [&[u8]; 3] {
+        let lines = |text| <[u8]>::split_inclusive(text, |byte| *byte == b'\n').collect::<Vec<_>>();
+        let (before, after) = (lines(&self.before), lines(&self.after));
+        let above = before.iter().zip(&after).take_while(|(before, after)| before == after).count();
+        let (before, rest) = (before.get(above..).unwrap_or_default(), after.get(above..).unwrap_or_default());
+        let below = before.iter().rev().zip(rest.iter().rev()).take_while(|(before, after)| before == after).count();
+        let bytes = |count: usize| after.iter().take(count).map(|line| line.len()).sum();
+        let (above, rest) = self.after.split_at(bytes(above));
+        let (left, below) = rest.split_at(bytes(after.len() - below) - above.len());
+        [above, left, below]
+    }
+
+    /// Where its text after the batch is in a file; what may be a copy of one that was edited on one side counts as repeated.
+    pub(crate) fn find(&self, file: &[u8]) -> Occurs {
+        match occurrences(file, &self.after) {
+            Occurs::Once(at) if self.is_repeated_beside(file, at) => Occurs::Repeatedly,
+            found => found,
+        }
+    }
+
+    /// Whether what the batch left is elsewhere than there too with the lines above alone, or with those below alone. The end of
+    /// the file stands for lines that are not there.
+    fn is_repeated_beside(&self, file: &[u8], at: usize) -> bool {
+        let [above, left, below] = self.parts();
+        let is_above = match above.is_empty() {
+            true => at > 0 && !left.is_empty() && file.starts_with(left),
+            false => are_repeated_lines(file, &[above, left].concat()),
+        };
+        let is_below = match below.is_empty() {
+            true => at + self.after.len() < file.len() && !left.is_empty() && file.ends_with(left),
+            false => are_repeated_lines(file, &[left, below].concat()),
+        };
+        is_above || is_below
+    }
+}
+
+/// The lines of the text after around a change, that together occur once in it; if possible also without those on one side.
+fn unique(before: &[u8], after: &[u8], change: &Change, spare: &mut usize) -> Option<Range<usize>> {
     // In repeated lines a diff shows the change below the last line that fits.
     let (old, new) = (before.get(change.old.start..)?, after.get(change.new.start..)?);
     let same = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let low = change.new.end + same.saturating_sub(change.old.len().min(change.new.len()));
-    CONTEXTS.into_iter().find_map(|lines| {
+    let mut whole = None;
+    for (wider, lines) in CONTEXTS.into_iter().enumerate() {
         let place = lines_above(after, change.new.start, lines)..lines_below(after, low, lines);
-        let passage = after.get(place.clone()).filter(|text| text.len() <= after.len() / LARGEST_PART)?;
-        *room = room.checked_sub(after.len())?;
-        (occurrences(after, passage) == Occurs::Once(place.start)).then_some(place)
-    })
+        let searched = if wider > 0 { after.len() } else { 0 };
+        let text = after.get(place.clone()).filter(|text| text.len() <= after.len() / LARGEST_PART);
+        let (Some(text), Some(rest)) = (text, spare.checked_sub(searched)) else { break };
+        *spare = rest;
+        if occurrences(after, text) == Occurs::Once(place.start) {
+            let passage = Passage::around(before, after, [change, change], &place);
+            if passage.is_none_or(|passage| !passage.is_repeated_beside(after, place.start)) {
+                return Some(place);
+            }
+            whole.get_or_insert(place);
+        }
+    }
+    // After later edits its undo is refused: what is like it on one side might be it.
+    whole
 }
 
 /// How often a text that is not empty occurs, also within itself.
-pub(crate) fn occurrences(text: &[u8], part: &[u8]) -> Occurs {
+fn occurrences(text: &[u8], part: &[u8]) -> Occurs {
     let finder = Finder::new(part);
     let find = |from: usize| text.get(from..).and_then(|rest| Some(from + finder.find(rest)?));
     let Some(first) = find(0).filter(|_| !part.is_empty()) else { return Occurs::Never };
     if find(first + 1).is_some() { Occurs::Repeatedly } else { Occurs::Once(first) }
+}
+
+/// Whether lines occur more than once, each time as whole lines.
+fn are_repeated_lines(text: &[u8], lines: &[u8]) -> bool {
+    // Without an end of line they can only be the last ones.
+    let can_be = lines.ends_with(b"\n");
+    match occurrences(text, &[b"\n", lines].concat()) {
+        Occurs::Repeatedly => can_be,
+        Occurs::Once(_) => can_be && text.starts_with(lines),
+        Occurs::Never => false,
+    }
 }
 
 /// Where the line starts that is so many above the one that `at` lies in.
