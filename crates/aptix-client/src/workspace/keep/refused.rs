@@ -1,7 +1,7 @@
 //! Batches that were refused here: what was tried, and why nothing changed, so that it can be looked at afterwards.
 //!
-//! Each is a file of its own, and the names of the files have their order: there is no index, because there are never more than
-//! [`COUNT`]. Nothing is flushed. A power cut may take any of them, and what is torn counts for nothing.
+//! Each is a file of its own, and the names of the files have their order: at most a hundred are kept, which needs no index.
+//! Nothing is flushed. A power cut may take any of them, and what is torn counts for nothing.
 
 pub mod batch;
 mod kept_failure;
