@@ -8,7 +8,8 @@ use aptix_model::events::event::Event;
 use aptix_model::events::trace::Trace;
 use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
-use aptix_model::report::{FileStatus, Report};
+use aptix_model::report::{FileStatus, Outcome, Report};
+use aptix_model::state::BatchState;
 
 use super::error::AgentError;
 use super::report;
@@ -62,6 +63,10 @@ pub(super) async fn deliver(session: &Session, pending: Pending) -> Result<(), A
 
 async fn deliver_now(session: &Session, pending: Pending) -> Result<(), AgentError> {
     let batch = pending.batch;
+    // It is dropped once its change is reported as a batch of the workstation.
+    if session.is_unapplied(batch) {
+        return Ok(());
+    }
     match read(session, pending).await? {
         Some(receipt) if receipt.workspace != session.agent.service.workspace => {
             tracing::warn!(BatchId = %batch, WorkspaceId = %receipt.workspace,
@@ -89,11 +94,17 @@ async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<(),
         };
         match error.reason() {
             Some(Reason::NotFound) if is_lost => return Ok(()),
-            Some(Reason::ResultFinal | Reason::NotFound) => {
-                tracing::warn!(BatchId = %batch, ?outcome, %error,
-                    "the server has another end of the batch on record, the report is dropped");
-                return acknowledge(session, receipt).await;
-            }
+            Some(Reason::ResultFinal) if outcome == Outcome::Applied => match session.connection.get(batch).await {
+                Ok(record) if ended_unapplied(record.state) => {
+                    tracing::warn!(BatchId = %batch, state = %record.state,
+                        "the batch was applied here and has another end at the server: its change is reported as a batch of this workstation");
+                    session.add_unapplied(receipt);
+                    return Ok(());
+                }
+                Err(error) if error.is_passing() => {}
+                Ok(_) | Err(_) => return drop_report(session, receipt, &error).await,
+            },
+            Some(Reason::ResultFinal | Reason::NotFound) => return drop_report(session, receipt, &error).await,
             Some(Reason::LeaseLost) => {
                 tracing::warn!(BatchId = %batch, %error, "the report waits for a new connection");
                 session.alive.cancel();
@@ -115,6 +126,18 @@ async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<(),
         }
     }
     Ok(())
+}
+
+/// Whether a batch in this state has ended, and not by being applied.
+pub(super) fn ended_unapplied(state: BatchState) -> bool {
+    !state.is_open() && state != BatchState::Applied
+}
+
+/// Drops the report of a batch of which the server has another end on record.
+async fn drop_report(session: &Session, receipt: &Receipt, error: &CallError) -> Result<(), AgentError> {
+    tracing::warn!(BatchId = %receipt.batch, outcome = ?receipt.report.outcome, %error,
+        "the server has another end of the batch on record, the report is dropped");
+    acknowledge(session, receipt).await
 }
 
 /// The receipt of a batch; nothing where it is lost. One that cannot be read, or names another batch, is set aside and
@@ -187,7 +210,7 @@ async fn has_contents(session: &Session, receipt: &Receipt) -> Result<bool, Agen
 
 /// Forgets what the server has, but keeps the report for a server that is set back. On a full disk the report stays in the
 /// outbox and is sent again, which does no harm.
-async fn acknowledge(session: &Session, receipt: &Receipt) -> Result<(), AgentError> {
+pub(super) async fn acknowledge(session: &Session, receipt: &Receipt) -> Result<(), AgentError> {
     let batch = receipt.batch;
     let report = Report { diff: String::new(), diff_omitted: true, ..receipt.report.clone() };
     let kept = receipt::encode(Receipt { report, ..receipt.clone() });

@@ -11,15 +11,18 @@ use aptix_model::events::event::Event;
 use aptix_model::id::BatchId;
 use aptix_model::path::DocPath;
 use aptix_model::reason::Reason;
+use aptix_model::report::FileReport;
 use aptix_model::state::BatchState;
 
 use super::cloud_copy::{Pages, Unfinished, compare, is_over, report};
+use super::delivery;
 use super::error::AgentError;
-use super::local_entry::{Next, PastEntry, next};
+use super::local_entry::{Next, PastEntry, Reverted, next};
 use super::service::{Agent, Service, Session};
 use crate::apply::traced::Traced;
 use crate::connection::backoff::Backoff;
 use crate::connection::cloud::LocalBatch;
+use crate::connection::receipt::Receipt;
 use crate::live::difference::{Difference, HeldFile, OnDisk};
 use crate::live::local_batch::Described;
 use crate::workspace::keep::history::entries::HistoryError;
@@ -116,14 +119,44 @@ impl<'s> Reporter<'s> {
     async fn look(&mut self) -> Result<(), Unfinished> {
         let agent = &self.session.agent;
         let now = Some(agent.blocking(|agent| since::stamps(&agent.local)).await?);
-        if now == self.seen && !self.looks_again {
+        let unapplied = self.session.refusals().unapplied;
+        if now == self.seen && !self.looks_again && unapplied.is_empty() {
             return self.settle().await;
         }
         let is_new = now != self.seen;
         let CaughtUp { is_complete, .. } = self.report_new().await?;
         // What came within the same tick of the file system's clock leaves the same stamp.
         (self.seen, self.looks_again) = (now, is_new || !is_complete);
-        self.settle().await
+        match is_complete {
+            true => self.settle_unapplied(unapplied).await,
+            false => self.settle().await,
+        }
+    }
+
+    /// Ends what the server is owed about batches that it holds as not applied, once their entries are reported: compares their
+    /// files with the disk, for those that the history does not have, and then drops their reports.
+    async fn settle_unapplied(&mut self, unapplied: BTreeMap<BatchId, Receipt>) -> Result<(), Unfinished> {
+        let local = &self.session.agent.local;
+        let reports = unapplied.values().flat_map(|receipt| &receipt.report.files);
+        let file =
+            |report: &FileReport| HeldFile::of_key(local, DocPath::new(&report.doc_path).ok()?, &report.path, None);
+        self.unsettle(reports.filter_map(file).collect::<Vec<_>>());
+        self.settle().await?;
+        for receipt in unapplied.values() {
+            delivery::acknowledge(self.session, receipt).await?;
+            self.session.remove_unapplied(receipt.batch);
+        }
+        Ok(())
+    }
+
+    /// The name that the server has for a batch which was taken back.
+    async fn name_reverted(&self, reverted: Reverted) -> Result<BatchId, Unfinished> {
+        match self.session.connection.get(reverted.id).await {
+            Ok(record) if delivery::ended_unapplied(record.state) => Ok(reverted.unapplied),
+            Err(error) if error.is_passing() => Err(error.into()),
+            // The server does not have the batch: there is nothing to link.
+            Ok(_) | Err(_) => Ok(reverted.id),
+        }
     }
 
     /// Reports the new entries in their order, up to one that has to wait.
@@ -142,9 +175,9 @@ impl<'s> Reporter<'s> {
         };
         let mut entries = VecDeque::from(entries);
         loop {
-            let (alive, refused) = (self.session.alive.clone(), self.session.refused());
+            let (alive, refusals) = (self.session.alive.clone(), self.session.refusals());
             let step = move |agent: &Agent| {
-                let found = next(agent, &mut entries, &mut marks, &refused, &|| is_over(agent, &alive));
+                let found = next(agent, &mut entries, &mut marks, &refusals, &|| is_over(agent, &alive));
                 (found, entries, marks)
             };
             let (found, rest, passed) = self.session.agent.blocking(step).await?;
@@ -174,6 +207,10 @@ impl<'s> Reporter<'s> {
         for difference in past.current {
             self.upload(id, difference).await?;
         }
+        let reverts = match reverts {
+            Some(reverted) => Some(self.name_reverted(reverted).await?),
+            None => None,
+        };
         let Described { batch, report } = past.described;
         let traced = Traced::begin(self.session.trace(id));
         let (session, actor) = (self.session, self.session.agent.actor());

@@ -1,13 +1,13 @@
 //! Which entries of the local history are batches of the workstation itself, and which are those of a server.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, Uuid};
 use aptix_model::id_block;
 use aptix_model::path::DocPath;
 
-use super::service::Agent;
+use super::service::{Agent, Refusals};
 use crate::connection::receipt;
 use crate::live::IsOver;
 use crate::live::past_batch::{PastBatch, past_batch, paths};
@@ -24,9 +24,18 @@ pub(super) struct PastEntry {
     /// Its name.
     pub(super) id: BatchId,
     /// The batch that it took back.
-    pub(super) reverts: Option<BatchId>,
+    pub(super) reverts: Option<Reverted>,
     /// What the server may know of it.
     pub(super) batch: PastBatch,
+}
+
+/// The batch that another one took back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reverted {
+    /// Its name.
+    pub(super) id: BatchId,
+    /// The name under which it was reported if `id` ended at the server without being applied.
+    pub(super) unapplied: BatchId,
 }
 
 /// What is to be done about the next entries.
@@ -48,7 +57,7 @@ pub(super) fn next(
     agent: &Agent,
     entries: &mut VecDeque<Entry>,
     marks: &mut Marks,
-    refused: &BTreeSet<BatchId>,
+    refusals: &Refusals,
     is_over: IsOver<'_>,
 ) -> Result<Next, Failure> {
     // Without a policy that can be followed nothing leaves the machine.
@@ -58,15 +67,18 @@ pub(super) fn next(
         Ok(Next::Waits(all.collect()))
     };
     while let Some(entry) = entries.pop_front() {
-        match owner(agent, &entry, refused) {
-            Ok(Owner::Workstation) if policy.report_local == ReportLocal::On => {
+        match owner(agent, &entry, refusals) {
+            Ok(owner @ (Owner::Workstation | Owner::Unapplied)) if policy.report_local == ReportLocal::On => {
                 if let Some(batch) = past_batch(&agent.local, &policy, &entry, is_over)? {
                     let undone = entry.undoes.as_deref().and_then(|undone| newest::named(&agent.local, undone));
-                    let past = PastEntry { id: id_of(&entry), reverts: undone.as_ref().map(id_of), batch };
+                    let reverts = undone.map(|undone| Reverted { id: id_of(&undone), unapplied: own_id(&undone) });
+                    // At the server the name of an unapplied batch is that of the batch which ended there.
+                    let id = if owner == Owner::Unapplied { own_id(&entry) } else { id_of(&entry) };
+                    let past = PastEntry { id, reverts, batch };
                     return Ok(Next::Report(Box::new(entry), Box::new(past)));
                 }
             }
-            Ok(Owner::Workstation | Owner::Server) => {}
+            Ok(Owner::Workstation | Owner::Unapplied | Owner::Server) => {}
             Ok(Owner::Waiting) => return waits(&entry, entries),
             Err(error) => {
                 tracing::warn!(%error, "the outbox cannot be read, batches of this workstation wait");
@@ -79,17 +91,23 @@ pub(super) fn next(
 }
 
 /// Whose batch an entry is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     /// The workstation's own.
     Workstation,
+    /// A server's, which ended there without being applied: that it was applied here is reported as the workstation's own.
+    Unapplied,
     /// A server's, whose report is delivered or does not wait for this server.
     Server,
     /// A server's, whose report waits.
     Waiting,
 }
 
-fn owner(agent: &Agent, entry: &Entry, refused: &BTreeSet<BatchId>) -> Result<Owner, OutboxError> {
+fn owner(agent: &Agent, entry: &Entry, refusals: &Refusals) -> Result<Owner, OutboxError> {
     let Some(batch) = entry.batch.as_deref().and_then(|name| name.parse().ok()) else { return Ok(Owner::Workstation) };
+    if refusals.unapplied.contains_key(&batch) {
+        return Ok(Owner::Unapplied);
+    }
     // In this order: a report that waits may be delivered meanwhile, and never waits again.
     if !outbox::waiting(&agent.local)?.contains(&batch) {
         return Ok(if outbox::is_done(&agent.local, batch)? { Owner::Server } else { Owner::Workstation });
@@ -102,12 +120,16 @@ fn owner(agent: &Agent, entry: &Entry, refused: &BTreeSet<BatchId>) -> Result<Ow
         // Delivered meanwhile.
         None => true,
     };
-    Ok(if is_of_another || refused.contains(&batch) { Owner::Server } else { Owner::Waiting })
+    Ok(if is_of_another || refusals.wrong.contains(&batch) { Owner::Server } else { Owner::Waiting })
 }
 
 /// The id of the batch of an entry at a server: always the same, so that it is stored once however often it is reported.
 fn id_of(entry: &Entry) -> BatchId {
-    let own = || entry.id.to_string().parse().unwrap_or_default();
-    let id: Uuid = entry.batch.as_deref().and_then(|name| name.parse().ok()).unwrap_or_else(own);
-    id_block::batch_id(id)
+    let named = entry.batch.as_deref().and_then(|name| name.parse::<Uuid>().ok());
+    named.map_or_else(|| own_id(entry), id_block::batch_id)
+}
+
+/// The id of an entry itself, whatever batch it is about; always the same.
+fn own_id(entry: &Entry) -> BatchId {
+    id_block::batch_id(entry.id.to_string().parse().unwrap_or_default())
 }

@@ -1,6 +1,6 @@
 //! What an agent serves, and what it holds: for its whole run, and for one connection.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
@@ -128,7 +128,17 @@ pub(super) struct Session {
     /// Cancelled when the lease or the connection is lost.
     pub(super) alive: CancellationToken,
     /// Batches whose reports the server refuses.
-    refused: Mutex<BTreeSet<BatchId>>,
+    refusals: Mutex<Refusals>,
+}
+
+/// The batches whose reports the server refuses: no entry of the history waits for their delivery.
+#[derive(Clone, Default)]
+pub(super) struct Refusals {
+    /// Those whose reports it finds wrong. The outbox keeps them.
+    pub(super) wrong: BTreeSet<BatchId>,
+    /// Those that were applied here, and that ended at the server without being applied. The outbox keeps each report until the
+    /// change is reported as a batch of the workstation.
+    pub(super) unapplied: BTreeMap<BatchId, Receipt>,
 }
 
 impl Session {
@@ -138,17 +148,38 @@ impl Session {
         history: OnceLock<HistoryId>,
         alive: CancellationToken,
     ) -> Self {
-        Self { agent, connection, lease, history, alive, refused: Mutex::default() }
+        Self { agent, connection, lease, history, alive, refusals: Mutex::default() }
     }
 
-    /// Notes that the server refuses the report of a batch: nothing waits for it any more.
+    /// Notes that the server finds the report of a batch wrong: nothing waits for it any more.
     pub(super) fn refuse(&self, batch: BatchId) {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(batch);
+        self.with_refusals(|refusals| refusals.wrong.insert(batch));
+    }
+
+    /// Notes that a batch which was applied here ended at the server without being applied.
+    pub(super) fn add_unapplied(&self, receipt: &Receipt) {
+        let report = Report { diff: String::new(), diff_omitted: true, ..receipt.report.clone() };
+        let receipt = Receipt { report, ..receipt.clone() };
+        self.with_refusals(|refusals| refusals.unapplied.insert(receipt.batch, receipt));
+    }
+
+    /// Forgets such a batch, whose change the server knows now.
+    pub(super) fn remove_unapplied(&self, batch: BatchId) {
+        self.with_refusals(|refusals| refusals.unapplied.remove(&batch));
+    }
+
+    /// Whether a batch that was applied here is known to have ended otherwise at the server.
+    pub(super) fn is_unapplied(&self, batch: BatchId) -> bool {
+        self.with_refusals(|refusals| refusals.unapplied.contains_key(&batch))
     }
 
     /// The batches whose reports the server refuses.
-    pub(super) fn refused(&self) -> BTreeSet<BatchId> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn refusals(&self) -> Refusals {
+        self.with_refusals(|refusals| refusals.clone())
+    }
+
+    fn with_refusals<T>(&self, access: impl FnOnce(&mut Refusals) -> T) -> T {
+        access(&mut self.refusals.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What log events say of a batch of which nothing else is known.

@@ -9,6 +9,7 @@ mod questions;
 mod quota;
 mod room;
 mod scene;
+mod unapplied;
 
 use aptix_client::agent::{AgentError, Approve};
 use aptix_engine::digest::sha256;

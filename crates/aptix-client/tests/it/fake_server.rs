@@ -47,6 +47,8 @@ pub(crate) struct Script {
     pub(crate) lose_local: Option<Lost>,
     /// Whether one was lost.
     pub(crate) is_local_lost: bool,
+    /// The state of every batch that is read, instead of that in which it was sent.
+    pub(crate) held_as: Option<v1::BatchState>,
     /// Contents by digest.
     pub(crate) blobs: HashMap<String, Vec<u8>>,
 }
@@ -307,6 +309,8 @@ impl v1::batch_service_server::BatchService for FakeServer {
             return Err(Status::unimplemented("an agent knows ids alone"));
         };
         let batch = self.events.borrow().iter().rev().find(|batch| batch.batch_id == wanted).cloned();
+        let held_as = self.script.lock().unwrap().held_as;
+        let batch = batch.map(|batch| v1::Batch { state: held_as.map_or(batch.state, Into::into), ..batch });
         Ok(Response::new(v1::GetBatchResponse { batch, ..Default::default() }))
     }
 

@@ -20,7 +20,7 @@ pub(super) fn aptix(place: &Path, arguments: &[&str]) -> Command {
 }
 
 /// An agent, which is killed when this is dropped.
-struct Agent(Child);
+pub(super) struct Agent(Child);
 
 impl Drop for Agent {
     fn drop(&mut self) {
@@ -30,7 +30,7 @@ impl Drop for Agent {
 }
 
 /// An agent, once the server has heard of it.
-async fn start(place: &Path, server: &FakeServer) -> Agent {
+pub(super) async fn start(place: &Path, server: &FakeServer) -> Agent {
     let hellos = || server.script.lock().unwrap().hellos.len();
     let before = hellos();
     let arguments = ["agent", "--server", &server.url, "--workspace", "w", "--approve", "auto"];

@@ -1632,9 +1632,11 @@ pub enum BatchState {
     Applied = 5,
     /// Nothing changed; the report has the reasons. Ended.
     Failed = 6,
-    /// A person said no, or the agent refuses every batch (REJECTED.NEVER_APPROVES); nothing changed. Ended.
+    /// A person said no, or the agent refuses every batch (REJECTED.NEVER_APPROVES). Ended. Nothing changed, unless RejectBatch
+    /// came while an agent was applying the batch: the agent then reports the change as a local batch (see CancelBatch).
     Rejected = 7,
-    /// Withdrawn before an agent reported. Ended.
+    /// Withdrawn before an agent reported. Ended. Nothing changed, unless an agent was applying the batch at that moment: the
+    /// agent then reports the change as a local batch (see CancelBatch).
     Cancelled = 8,
     /// No one acted on it in time. Ended.
     Expired = 9,
@@ -3735,7 +3737,8 @@ pub mod agent_service_client {
         /// - FAILED_PRECONDITION (LEASE_LOST): lease_epoch is not in force, or lease_secret is not its secret; watch again.
         /// - FAILED_PRECONDITION (BLOB_MISSING): content of changed files was not uploaded; metadata of the ErrorInfo:
         ///   "missingBlobs" counts them, "sha256" has the first 16 digests, with commas between them.
-        /// - FAILED_PRECONDITION (RESULT_FINAL): the batch has ended another way; the first result remains.
+        /// - FAILED_PRECONDITION (RESULT_FINAL): the batch has ended another way; the first result remains. If the batch was
+        ///   applied and has ended as CANCELLED, REJECTED, FAILED or EXPIRED, report the change with ReportLocalBatch, under a new id.
         /// - INVALID_ARGUMENT: the report does not fit the batch, or holds more than a report may.
         /// - UNAVAILABLE: the server is shutting down or takes no writes at present; report again.
         pub async fn report_batch(
@@ -3863,7 +3866,8 @@ pub mod agent_service_server {
         /// - FAILED_PRECONDITION (LEASE_LOST): lease_epoch is not in force, or lease_secret is not its secret; watch again.
         /// - FAILED_PRECONDITION (BLOB_MISSING): content of changed files was not uploaded; metadata of the ErrorInfo:
         ///   "missingBlobs" counts them, "sha256" has the first 16 digests, with commas between them.
-        /// - FAILED_PRECONDITION (RESULT_FINAL): the batch has ended another way; the first result remains.
+        /// - FAILED_PRECONDITION (RESULT_FINAL): the batch has ended another way; the first result remains. If the batch was
+        ///   applied and has ended as CANCELLED, REJECTED, FAILED or EXPIRED, report the change with ReportLocalBatch, under a new id.
         /// - INVALID_ARGUMENT: the report does not fit the batch, or holds more than a report may.
         /// - UNAVAILABLE: the server is shutting down or takes no writes at present; report again.
         async fn report_batch(
@@ -4841,8 +4845,10 @@ pub mod batch_service_client {
                 .insert(GrpcMethod::new("aptix.v1.BatchService", "WatchBatch"));
             self.inner.server_streaming(req, path, codec).await
         }
-        /// Withdraws a batch that has not ended. An agent that is applying it at this moment may still finish; its report is
-        /// then refused (RESULT_FINAL), and the batch stays CANCELLED. Cancelling a cancelled batch again answers the same.
+        /// Withdraws a batch that has not ended. An agent that is applying it at this moment may still finish: the files are changed,
+        /// the agent's report is refused (RESULT_FINAL), and the batch stays CANCELLED. The agent then reports the change as a batch
+        /// of its own (BATCH_SOURCE_LOCAL, with another id), unless its policy turns such reports off, so that cloud files are those
+        /// on disk. Cancelling a cancelled batch again answers the same.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
@@ -4873,8 +4879,8 @@ pub mod batch_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Refuses a batch that has not ended, in the name of a person who looked at it: it becomes BATCH_STATE_REJECTED, and its report
-        /// has the reason. An agent that is applying it at this moment may still finish; its report is then refused (RESULT_FINAL).
-        /// Rejecting a rejected batch again answers the batch as it is.
+        /// has the reason. An agent that is applying it at this moment may still finish: the change is then reported as a local batch,
+        /// as CancelBatch describes, and this one stays REJECTED. Rejecting a rejected batch again answers the batch as it is.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
@@ -5043,8 +5049,10 @@ pub mod batch_service_server {
             &self,
             request: tonic::Request<super::WatchBatchRequest>,
         ) -> std::result::Result<tonic::Response<Self::WatchBatchStream>, tonic::Status>;
-        /// Withdraws a batch that has not ended. An agent that is applying it at this moment may still finish; its report is
-        /// then refused (RESULT_FINAL), and the batch stays CANCELLED. Cancelling a cancelled batch again answers the same.
+        /// Withdraws a batch that has not ended. An agent that is applying it at this moment may still finish: the files are changed,
+        /// the agent's report is refused (RESULT_FINAL), and the batch stays CANCELLED. The agent then reports the change as a batch
+        /// of its own (BATCH_SOURCE_LOCAL, with another id), unless its policy turns such reports off, so that cloud files are those
+        /// on disk. Cancelling a cancelled batch again answers the same.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
@@ -5058,8 +5066,8 @@ pub mod batch_service_server {
             tonic::Status,
         >;
         /// Refuses a batch that has not ended, in the name of a person who looked at it: it becomes BATCH_STATE_REJECTED, and its report
-        /// has the reason. An agent that is applying it at this moment may still finish; its report is then refused (RESULT_FINAL).
-        /// Rejecting a rejected batch again answers the batch as it is.
+        /// has the reason. An agent that is applying it at this moment may still finish: the change is then reported as a local batch,
+        /// as CancelBatch describes, and this one stays REJECTED. Rejecting a rejected batch again answers the batch as it is.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
