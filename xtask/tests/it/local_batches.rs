@@ -391,3 +391,41 @@ fn an_agent_killed_at_any_moment_reports_each_local_batch_once() {
     assert_eq!(labels(&Batches::of(&server).local(KILLS)), expected);
     assert_eq!(held(&machine, &server, "a.txt"), content);
 }
+
+/// A batch that is cancelled after the agent wrote its files, and before it reported: it stays CANCELLED, and its change is a
+/// batch of the workstation. The agent is killed in between.
+#[test]
+fn a_batch_that_is_cancelled_after_it_was_applied_is_reported_as_local() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let mut batches = Batches::of(&server);
+    let is_late = (0..50).any(|attempt| {
+        let name = format!("{attempt}.txt");
+        let mut agent = machine.agent(&server);
+        write(&machine.path("late.json"), &create(&name, "late\n"));
+        let (late, code) = machine.ask(&server, "submit", &["late.json"]);
+        assert_eq!(code, Some(0), "{late}");
+        let path = machine.path("project").join(&name);
+        eventually("the file is written", || path.exists());
+        agent.0.kill().unwrap();
+        agent.0.wait().unwrap();
+        let id = late["batchId"].as_str().unwrap();
+        let is_cancelled = machine.call(&server, "cancel", &[id]).status.success();
+        let mut agent = machine.agent(&server);
+        submitted(&machine, &server, &format!("after-{name}"));
+        // A commit that was cut short is rolled back.
+        if !is_cancelled || !path.exists() {
+            assert_eq!(agent.terminate(), Some(0));
+            return false;
+        }
+        let [local] = batches.local(1).try_into().unwrap();
+        assert_eq!(batches.one(id).state(), v1::BatchState::Cancelled);
+        let file = &local.report.as_ref().unwrap().files[0];
+        assert_eq!((file.path.as_str(), file.sha256.clone()), (&*name, Some(sha256(b"late\n").to_string())));
+        assert_ne!(local.batch_id, id);
+        assert_eq!(held(&machine, &server, &name), "late\n");
+        assert_eq!(agent.terminate(), Some(0));
+        true
+    });
+    assert!(is_late, "the report came first each time");
+}
