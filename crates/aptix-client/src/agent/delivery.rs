@@ -8,7 +8,7 @@ use aptix_model::events::event::Event;
 use aptix_model::events::trace::Trace;
 use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
-use aptix_model::report::{FileStatus, Outcome, Report};
+use aptix_model::report::{FileStatus, Report};
 use aptix_model::state::BatchState;
 
 use super::error::AgentError;
@@ -94,7 +94,7 @@ async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<(),
         };
         match error.reason() {
             Some(Reason::NotFound) if is_lost => return Ok(()),
-            Some(Reason::ResultFinal) if outcome == Outcome::Applied => match session.connection.get(batch).await {
+            Some(Reason::ResultFinal) if outcome.has_applied() => match session.connection.get(batch).await {
                 Ok(record) if ended_unapplied(record.state) => {
                     tracing::warn!(BatchId = %batch, state = %record.state,
                         "the batch was applied here and has another end at the server: its change is reported as a batch of this workstation");
@@ -128,9 +128,9 @@ async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<(),
     Ok(())
 }
 
-/// Whether a batch in this state has ended, and not by being applied.
+/// Whether a batch in this state has ended, and neither the whole nor a part of it by being applied.
 pub(super) fn ended_unapplied(state: BatchState) -> bool {
-    !state.is_open() && state != BatchState::Applied
+    !state.is_open() && !matches!(state, BatchState::Applied | BatchState::Partial)
 }
 
 /// Drops the report of a batch of which the server has another end on record.
