@@ -72,17 +72,19 @@ async fn a_refused_batch_that_was_cancelled_is_dropped() {
     assert_eq!((scene.file("a.txt").as_str(), reported(&scene.server)), ("1\n", Vec::new()));
 }
 
-/// A server that holds the batch as applied, by another report, has its change.
+/// A server that holds the batch as applied, wholly or in part, by another report has its change.
 #[tokio::test]
 async fn a_batch_that_the_server_has_as_applied_is_not_reported_as_local() {
-    let scene = Scene::set(Approve::Auto);
-    scene.server.send(batch(2, "b.txt", create("")));
-    scene.report(1, 2).await;
-    hold(&scene.server, v1::BatchState::Applied, 1);
-    scene.server.send(named(insert(1)));
-    scene.report(2, 1).await;
-    eventually("the receipt is forgotten", || scene.outbox() == 0).await;
-    assert_eq!(of_entries(&scene.server), []);
+    for state in [v1::BatchState::Applied, v1::BatchState::Partial] {
+        let scene = Scene::set(Approve::Auto);
+        scene.server.send(batch(2, "b.txt", create("")));
+        scene.report(1, 2).await;
+        hold(&scene.server, state, 1);
+        scene.server.send(named(insert(1)));
+        scene.report(2, 1).await;
+        eventually("the receipt is forgotten", || scene.outbox() == 0).await;
+        assert_eq!(of_entries(&scene.server), [], "{state:?}");
+    }
 }
 
 /// `kill -9` between the refusal and the report as a local batch, and between that and the note of it.
