@@ -11,8 +11,9 @@ use aptix_model::wire::v1::change::Operation;
 use aptix_model::wire::v1::file_patch::Action;
 use serde_json::{Value, json};
 
-use self::scenario::{Outcome, Part, cases, document, scenarios};
+use self::scenario::{Outcome, Part, cases, scenarios};
 use self::scene::{Scene, outcome};
+use crate::scenario_text::{document, unescaped};
 
 const SCENARIOS: [&str; 5] = [
     include_str!("../../../crates/aptix-client/tests/it/scenarios/line_patch.txt"),
@@ -47,7 +48,7 @@ fn tried(scene: &mut Scene, number: usize, parts: &[Part], expected: Outcome) ->
     for part in parts.iter().filter(|part| part.word == "after" && expected.is_empty()) {
         let place = scene.place(&part.rest);
         after.retain(|(path, _)| *path != place);
-        after.push((place, scenario::unescaped(&part.body)));
+        after.push((place, unescaped(&part.body)));
     }
     after.sort();
     if scene.tree() != after {

@@ -34,6 +34,8 @@ mod readme;
 mod refused;
 mod restore;
 mod resumed;
+#[path = "../../../crates/aptix-client/tests/it/scenario_text.rs"]
+mod scenario_text;
 mod screen;
 mod serve;
 mod shown;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::scenarios::sha256_of;
+use crate::scenario_text::sha256_of;
 
 fn apply(place: &Path, document: &[u8]) -> serde_json::Value {
     let mut child = Command::new(env!("CARGO_BIN_EXE_aptix"))

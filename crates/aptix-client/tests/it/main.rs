@@ -41,6 +41,7 @@ mod races;
 mod redo;
 mod refused;
 mod roots;
+mod scenario_text;
 mod scenarios;
 mod shown;
 mod skip;

@@ -18,6 +18,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::scenario_text::{document, unescaped};
 use crate::tree::{self, Entry, Tree};
 
 #[test]
@@ -219,7 +220,8 @@ fn run(scenario: &Scenario, name: &str) {
     }
     let before = tree::read(&top);
 
-    let document = document(scenario, &top);
+    let body = &scenario.all("document").next().expect("a scenario has a document").body;
+    let document = document(body, &top);
     let output = apply(scenario, place.path(), &top, &document);
     let stderr = String::from_utf8_lossy(&output.stderr);
     let answer: Value = serde_json::from_slice(&output.stdout)
@@ -321,7 +323,7 @@ fn lay_out(scenario: &Scenario, top: &Path) {
         let target = rest.strip_prefix(" -> ").unwrap_or_default();
         match part.word.as_str() {
             "file" => {
-                std::fs::write(&place, bytes(&part.body)).unwrap();
+                std::fs::write(&place, unescaped(&part.body)).unwrap();
                 std::fs::set_permissions(&place, std::fs::Permissions::from_mode(mode(rest).unwrap_or(0o644))).unwrap();
             }
             "dir" => std::fs::create_dir_all(&place).unwrap(),
@@ -332,55 +334,6 @@ fn lay_out(scenario: &Scenario, top: &Path) {
             _ => {}
         }
     }
-}
-
-/// The bytes that a part's text describes.
-fn bytes(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut rest = text;
-    while let Some((plain, escape)) = rest.split_once('\\') {
-        bytes.extend_from_slice(plain.as_bytes());
-        let (byte, length) = match escape.as_bytes() {
-            [b'r', ..] => (Some(b'\r'), 1),
-            [b'n', ..] => (Some(b'\n'), 1),
-            [b't', ..] => (Some(b'\t'), 1),
-            [b'0', ..] => (Some(0), 1),
-            [b'\\', ..] => (Some(b'\\'), 1),
-            [b'c', b'\n', ..] => (None, 2),
-            [b'x', ..] => (Some(u8::from_str_radix(&escape[1..3], 16).unwrap()), 3),
-            _ => panic!("unknown escape in {text:?}"),
-        };
-        bytes.extend(byte);
-        rest = &escape[length..];
-    }
-    bytes.extend_from_slice(rest.as_bytes());
-    bytes
-}
-
-fn document(scenario: &Scenario, top: &Path) -> Vec<u8> {
-    let part = scenario.all("document").next().expect("a scenario has a document");
-    let mut bytes = Vec::new();
-    let mut rest = part.body.as_str();
-    while let Some((plain, after)) = rest.split_once("{{") {
-        let (order, after) = after.split_once("}}").unwrap();
-        bytes.extend_from_slice(plain.as_bytes());
-        if let Some(path) = order.strip_prefix("sha ") {
-            bytes.extend_from_slice(sha256_of(&top.join(path)).as_bytes());
-        } else if let Some((count, text)) = order.split_once(" times ") {
-            bytes.extend_from_slice(text.repeat(count.parse().unwrap()).as_bytes());
-        } else {
-            bytes.push(u8::from_str_radix(order.strip_prefix('x').unwrap(), 16).unwrap());
-        }
-        rest = after;
-    }
-    bytes.extend_from_slice(rest.as_bytes());
-    bytes
-}
-
-/// The digest of a file, as another program computes it.
-pub(crate) fn sha256_of(path: &Path) -> String {
-    let output = Command::new("sha256sum").arg(path).output().unwrap();
-    String::from_utf8(output.stdout).unwrap().trim_start_matches('\\')[..64].to_owned()
 }
 
 fn apply(scenario: &Scenario, place: &Path, top: &Path, document: &[u8]) -> Output {
@@ -421,7 +374,7 @@ fn expected_tree(scenario: &Scenario, before: &Tree, top: &Path) -> Tree {
             _ => None,
         };
         let mode = mode(rest).or(old).unwrap_or(0o644);
-        expected.insert(path.to_owned(), Entry::File { mode, bytes: bytes(&part.body) });
+        expected.insert(path.to_owned(), Entry::File { mode, bytes: unescaped(&part.body) });
         for parent in Path::new(path).ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty()) {
             expected.entry(parent.to_str().unwrap().to_owned()).or_insert(Entry::Dir { mode: 0o755 });
         }

@@ -1,8 +1,5 @@
 //! The form of the scenario files, as far as a run over gRPC needs it; the client's tests describe all of it.
 
-use std::fs;
-use std::path::Path;
-
 /// A part of a scenario: its word, what follows on that line, and the lines below.
 #[derive(Clone)]
 pub(super) struct Part {
@@ -55,46 +52,4 @@ pub(super) fn cases(parts: &[Part]) -> Vec<(String, Outcome)> {
 /// The code and the detail of an expected error.
 fn words(error: &str) -> String {
     error.split_whitespace().take_while(|word| !word.contains('=')).collect::<Vec<_>>().join(" ")
-}
-
-/// The bytes that a file's text describes.
-pub(super) fn unescaped(text: &str) -> Vec<u8> {
-    let (mut bytes, mut rest) = (Vec::new(), text);
-    while let Some((plain, escape)) = rest.split_once('\\') {
-        bytes.extend_from_slice(plain.as_bytes());
-        let (byte, length) = match escape.as_bytes() {
-            [b'r', ..] => (Some(b'\r'), 1),
-            [b'n', ..] => (Some(b'\n'), 1),
-            [b't', ..] => (Some(b'\t'), 1),
-            [b'0', ..] => (Some(0), 1),
-            [b'\\', ..] => (Some(b'\\'), 1),
-            [b'c', b'\n', ..] => (None, 2),
-            [b'x', ..] => (Some(u8::from_str_radix(&escape[1..3], 16).unwrap()), 3),
-            _ => panic!("unknown escape in {text:?}"),
-        };
-        bytes.extend(byte);
-        rest = &escape[length..];
-    }
-    bytes.extend_from_slice(rest.as_bytes());
-    bytes
-}
-
-/// A document with the digests of its files, and what else its text only describes.
-pub(super) fn document(text: &str, top: &Path) -> Vec<u8> {
-    let (mut bytes, mut rest) = (Vec::new(), text);
-    while let Some((plain, after)) = rest.split_once("{{") {
-        let (order, after) = after.split_once("}}").unwrap();
-        bytes.extend_from_slice(plain.as_bytes());
-        if let Some(path) = order.strip_prefix("sha ") {
-            let content = fs::read(top.join(path)).unwrap();
-            bytes.extend_from_slice(aptix_engine::digest::sha256(&content).to_string().as_bytes());
-        } else if let Some((count, text)) = order.split_once(" times ") {
-            bytes.extend_from_slice(text.repeat(count.parse().unwrap()).as_bytes());
-        } else {
-            bytes.push(u8::from_str_radix(order.strip_prefix('x').unwrap(), 16).unwrap());
-        }
-        rest = after;
-    }
-    bytes.extend_from_slice(rest.as_bytes());
-    bytes
 }
