@@ -46,7 +46,7 @@ pub(super) async fn prepare(
             dispatcher.check_replaced(&submitted.submission, &preparing).await?;
             let planned = plan(dispatcher, (asker, patience), &submitted, asked?).await?;
             check_room(&submitted.submission.batch, &planned)?;
-            let submission = submitted.submission.clone();
+            let submission = submitted.submission;
             for (blob, bytes) in contents {
                 dispatcher.keep_content(&asker.peer, &submission.workspace, blob, bytes).await?;
             }
