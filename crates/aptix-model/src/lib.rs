@@ -9,7 +9,7 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | values | `words`, `reason`, `limits`, `digest`, `id`, `lines`, `path`, `path_readings`, `quote`, `cursor`, `presence` |
+//! | values | `words`, `reason`, `limits`, `digest`, `id`, `lines`, `path`, `path_readings`, `path_style`, `quote`, `cursor`, `presence` |
 //! | what is edited | `batch`, `preview`, `protection`, `failure`, `create_file_code` |
 //! | what became of it | `hunk_counts`, `report`, `plan`, `state`, `record`, `id_block`, `batch_event` |
 //! | doors | `documents`, `wire`, `events`: none knows another |
@@ -39,6 +39,7 @@ pub mod lines;
 pub mod live;
 pub mod path;
 pub mod path_readings;
+pub mod path_style;
 pub mod plan;
 pub mod presence;
 pub mod preview;

@@ -9,7 +9,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         "aptix-model",
         "
         domain: actor batch batch_event create_file_code cursor digest failure hunk_counts id id_block limits lines live path \
-        path_readings plan presence preview protection question quote \
+        path_readings path_style plan presence preview protection question quote \
         reason record report state words
         documents | events | wire
         tools

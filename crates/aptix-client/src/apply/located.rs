@@ -3,9 +3,9 @@
 use aptix_model::batch::{FilePatch, Target};
 use aptix_model::failure::Failure;
 use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::path_style::PathStyle;
 
 use super::find::Found;
-use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Names the files of failures by the places that were found for them. A withheld file keeps the name that its author gave it.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use aptix_model::batch::{Batch, FilePatch, Target};
 use aptix_model::path::fold;
+use aptix_model::path_style::PathStyle;
 
-use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
 /// The file patches of a batch in units. Two of them share a unit if they name the same file (as the target, where it is renamed

@@ -7,9 +7,9 @@ use aptix_model::batch::Batch;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::reason::Reason;
 use aptix_model::report::Warning;
+use aptix_model::tools::result::batch_object::object;
 use serde::Serialize;
 
-use crate::present::answer::answer;
 use crate::present::text::{batch_text, failure_text, head};
 use crate::present::view::BatchView;
 
@@ -29,9 +29,9 @@ pub(super) struct Form {
 pub(super) fn show(form: Form, view: &BatchView<'_>) -> Exit {
     progress::end();
     if form.json {
-        return print_object(&answer(view, |dialect| Some(format!("aptix apply --dialect {dialect}"))));
+        return print_object(&object(&view.result(), |dialect| Some(format!("aptix apply --dialect {dialect}"))));
     }
-    view.all_warnings().for_each(warn);
+    view.result().all_warnings().for_each(warn);
     let printed = print(&batch_text(view));
     if view.failures().is_empty() || view.is_record {
         return printed;

@@ -8,21 +8,22 @@ use std::time::Duration;
 use aptix_model::batch::Batch;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::{BatchId, WorkspaceId};
+use aptix_model::path_style::PathStyle;
 use aptix_model::reason::Reason;
 use aptix_model::record::{BatchRecord, Source};
 use aptix_model::report::{Report, Warning};
 use aptix_model::state::BatchState;
+use aptix_model::tools::result::Stored;
 use tokio::time::Instant;
 
 use crate::apply::Refusal;
 use crate::connection::backoff::Backoff;
 use crate::connection::{CallError, Connection, ServerUrl};
-use crate::present::view::{BatchView, Stored, Undoes};
+use crate::present::view::{BatchView, Undoes};
 
 use super::exit::Exit;
 use super::output::{self, Form, interrupted, show};
 use super::progress::{self, Doing};
-use crate::workspace::roots::path_style::PathStyle;
 
 /// How long a lost server is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);

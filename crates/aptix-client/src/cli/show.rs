@@ -8,10 +8,12 @@ use aptix_model::batch::Batch;
 use aptix_model::batch_event::StepRecord;
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::id_block;
+use aptix_model::path_style::PathStyle;
 use aptix_model::reason::Reason;
 use aptix_model::record::{BatchRecord, FileIds};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
+use aptix_model::tools::result::Stored;
 
 use crate::apply::Refusal;
 use crate::connection::batch_query::BatchQuery;
@@ -19,13 +21,12 @@ use crate::connection::{CallError, ChangeView, Connection, ServerUrl};
 use crate::present::id_prefix::{IdPrefix, Named};
 use crate::present::kept::find_in;
 use crate::present::past::{Past, past};
-use crate::present::view::{BatchView, Stored, Subject, Undoes};
+use crate::present::view::{BatchView, Subject, Undoes};
 use crate::undo::failure::history_failure;
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::keep::history::entries::{self, Entry};
 use crate::workspace::keep::refused;
 use crate::workspace::keep::refused::batch::RefusedBatch;
-use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use aptix_model::batch::Batch;
 use aptix_model::failure::Visible;
 use aptix_model::id::BatchId;
+use aptix_model::path_style::PathStyle;
 use aptix_model::report::{Report, Warning};
 
 use crate::apply::Mode;
@@ -15,9 +16,8 @@ use crate::person::{Answer, Person, allow_always};
 use crate::policy::Policy;
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
-use crate::present::view::{BatchView, Stored, Undoes};
+use crate::present::view::{BatchView, Undoes, stored_here};
 use crate::workspace::fs::disk::SystemDisk;
-use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -138,7 +138,7 @@ impl<'a> Writing<'a> {
             dry_run: self.args.dry_run,
             paths: self.paths(),
             root: self.root.as_deref(),
-            stored: Stored::here(self.mode, batch, outcome.is_ok()),
+            stored: stored_here(self.mode, batch, outcome.is_ok()),
             undoes,
             warnings: &self.warnings,
             ..BatchView::new(batch, outcome.map(Some).map_err(|refused| &refused.refusal))

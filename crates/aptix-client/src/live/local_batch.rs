@@ -2,10 +2,10 @@
 //! have the path alone.
 
 use aptix_model::batch::{Batch, FileEdit, FilePatch, Target};
+use aptix_model::path_style::PathStyle;
 use aptix_model::report::{FileReport, FileStatus, Report};
 
 use super::difference::{Difference, HeldFile, OnDisk};
-use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
 /// A batch of the workstation, and what became of its files.

@@ -8,6 +8,7 @@ use aptix_engine::text::portion::{Taken, Taking};
 use aptix_model::failure::Failure;
 use aptix_model::limits::INLINE_BYTES;
 use aptix_model::live::{FileContent, FileInfo, FilePart, FileSelector, Portion, TextFacts};
+use aptix_model::path_style::PathStyle;
 use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::{Detail, Reason};
 
@@ -23,7 +24,6 @@ use crate::workspace::read::open_file::OpenFile;
 use crate::workspace::read::place::Place;
 use crate::workspace::read::resolve::resolve_to_read;
 use crate::workspace::read::snapshot::ReadError;
-use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
 /// Bytes of content that one answer holds, of all its files together.

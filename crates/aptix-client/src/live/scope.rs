@@ -2,12 +2,12 @@
 
 use aptix_model::failure::Failure;
 use aptix_model::path::{WorkspacePath, fold};
+use aptix_model::path_style::PathStyle;
 use aptix_model::protection;
 use aptix_model::reason::{Detail, Reason};
 
 use crate::policy::disclosure::Disclosure;
 use crate::workspace::read::walk::{Closed, File, Kind, WalkError};
-use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::root::Root;
 use crate::workspace::roots::workspace::Workspace;
 

@@ -16,11 +16,12 @@ use aptix_model::id_block;
 use aptix_model::plan::Plan;
 use aptix_model::record::UnixMillis;
 use aptix_model::report::Report;
+use aptix_model::tools::result::tool_result::DIFF_BYTES;
 use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::Effect;
 
-use super::answer::{DIFF_BYTES, Tried};
 use super::hunks::Hunks;
+use super::tried::Tried;
 use super::until::Until;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::traced::Traced;

@@ -4,10 +4,11 @@ use aptix_model::batch::Batch;
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
+use aptix_model::tools::result::tool_result::{ToolResult, refused};
 use aptix_model::tools::tool::{Effect, Tool};
 
-use super::answer::{ToolAnswer, Tried, refused};
 use super::hunks::CallNumber;
+use super::tried::Tried;
 use crate::apply::traced::Traced;
 
 /// A call of a tool.
@@ -21,7 +22,7 @@ pub(super) struct Called {
 
 impl Called {
     /// Refuses the call, before there is a batch.
-    pub(super) fn refused(&self, failures: &[Failure]) -> ToolAnswer {
+    pub(super) fn refused(&self, failures: &[Failure]) -> ToolResult {
         self.traced.log(match self.tool.effect {
             Effect::Reads => Event::CallRefused(failures),
             Effect::Prepares | Effect::Writes => Event::Refused(None, failures),

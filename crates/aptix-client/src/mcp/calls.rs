@@ -9,10 +9,10 @@ use aptix_model::reason::Detail;
 use aptix_model::record::UnixMillis;
 use aptix_model::tools::list_directory::Listed;
 use aptix_model::tools::look::{MOST_LINES, ReadFile, Search, View};
+use aptix_model::tools::result::tool_result::{ToolResult, of_document, serialized};
 use aptix_model::tools::tool::{Call, Effect, Tool};
 use serde::Serialize;
 
-use super::answer::{ToolAnswer, of_document, serialized};
 use super::author::Author;
 use super::called::Called;
 use super::search::Show;
@@ -25,7 +25,7 @@ use crate::policy::Policy;
 const TURN_BYTES: usize = 4 << 10;
 
 /// Carries out a call; it writes nothing once the caller no longer waits for it.
-pub(super) fn call(author: &Author, called: &Called, arguments: &str, until: &Until) -> ToolAnswer {
+pub(super) fn call(author: &Author, called: &Called, arguments: &str, until: &Until) -> ToolResult {
     let tool = called.tool;
     let mut answer = match tool.parse(arguments, &author.roots) {
         Ok(call) => carry_out(author, called, call, until),
@@ -40,13 +40,13 @@ pub(super) fn call(author: &Author, called: &Called, arguments: &str, until: &Un
     answer
 }
 
-fn carry_out(author: &Author, called: &Called, call: Call, until: &Until) -> ToolAnswer {
+fn carry_out(author: &Author, called: &Called, call: Call, until: &Until) -> ToolResult {
     match call {
         Call::Document(document) => {
             let wording = Wording::Document(document.dialect);
             let tried = author.apply(&called.traced, wording, (&document.batch, None), until, &mut |_| Ok(()));
             called.ended(&document.batch, &tried);
-            of_document(called.tool.form, &document.batch, &document.warnings, &tried)
+            of_document(called.tool.form, &tried.result(&document.batch), &document.warnings)
         }
         Call::Prepare { patch, existing } => prepared::prepare(author, called, patch, existing),
         Call::Apply { hunk } => prepared::apply(author, called, hunk, until),
@@ -70,7 +70,7 @@ fn carry_out(author: &Author, called: &Called, call: Call, until: &Until) -> Too
     }
 }
 
-fn find(author: &Author, called: &Called, call: &Search, show: Show, until: &Until) -> ToolAnswer {
+fn find(author: &Author, called: &Called, call: &Search, show: Show, until: &Until) -> ToolResult {
     look(
         author,
         called,
@@ -80,7 +80,7 @@ fn find(author: &Author, called: &Called, call: &Search, show: Show, until: &Unt
 }
 
 /// The answer of the command `view`: a file with line numbers, or the files below a directory.
-fn view(author: &Author, called: &Called, call: &View, until: &Until) -> ToolAnswer {
+fn view(author: &Author, called: &Called, call: &View, until: &Until) -> ToolResult {
     let Some(path) = &call.path else { return listed(author, called, &ListFiles::default(), until) };
     let (start_line, end_line) = call.range.unwrap_or((1, None));
     let file = ReadFile { path: path.clone(), start_line, end_line, max_lines: MOST_LINES };
@@ -94,7 +94,7 @@ fn view(author: &Author, called: &Called, call: &View, until: &Until) -> ToolAns
 }
 
 /// The answer of a tool that lists the files below a directory.
-fn listed(author: &Author, called: &Called, call: &ListFiles, until: &Until) -> ToolAnswer {
+fn listed(author: &Author, called: &Called, call: &ListFiles, until: &Until) -> ToolResult {
     look(
         author,
         called,
@@ -109,9 +109,9 @@ fn look<T: Serialize>(
     called: &Called,
     look: impl FnOnce(&Policy) -> Result<T, Failure>,
     text: impl FnOnce(&T) -> Vec<String>,
-) -> ToolAnswer {
+) -> ToolResult {
     match author.policy().and_then(|policy| look(&policy)) {
-        Ok(found) => ToolAnswer { text: text(&found), ..serialized(&found, false) },
+        Ok(found) => ToolResult { text: text(&found), ..serialized(&found, false) },
         Err(failure) => called.refused(&author.for_model(failure).failures),
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! A call that edits is applied as `aptix apply` applies a document; no tool reaches a file in another way.
 
-mod answer;
 mod author;
 mod called;
 mod calls;
@@ -14,5 +13,6 @@ mod read;
 mod search;
 pub mod server;
 mod transport;
+mod tried;
 mod turns;
 mod until;

@@ -12,10 +12,12 @@ use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::Reason;
 use aptix_model::report::{FileStatus, Withheld};
 use aptix_model::tools::past::{Batches, PastBatch, PastFile};
+use aptix_model::tools::result::tool_result::{DIFF_BYTES, ToolResult, of_record};
+use aptix_model::tools::result::{BatchResult, Stored};
 
-use super::answer::{DIFF_BYTES, ToolAnswer, Tried, of_kept, of_undone};
 use super::author::{Author, mint};
 use super::called::Called;
+use super::tried::Tried;
 use super::until::Until;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{ApplyOptions, Mode, Refusal};
@@ -25,7 +27,7 @@ use crate::present::id_prefix::IdPrefix;
 use crate::present::kept::find;
 use crate::present::log::{Query, Row, log};
 use crate::present::past::{Past, past};
-use crate::present::view::{BatchView, Stored, Subject, Undoes};
+use crate::present::view::{BatchView, Subject};
 use crate::undo::{self, Undone};
 use crate::workspace::keep::history::entries::{self, Entry};
 use crate::workspace::keep::history::find::Wanted;
@@ -61,7 +63,7 @@ fn row(row: Row) -> PastBatch {
 }
 
 /// Shows a batch, or a part of one, unless a file of it is one that `read_file` does not show.
-pub(super) fn show(author: &Author, called: &Called, id: &str) -> ToolAnswer {
+pub(super) fn show(author: &Author, called: &Called, id: &str) -> ToolResult {
     match author.policy().and_then(|policy| kept(author, &policy, id)) {
         Ok(past) => {
             let root = Some(author.workspace.primary().name());
@@ -74,7 +76,7 @@ pub(super) fn show(author: &Author, called: &Called, id: &str) -> ToolAnswer {
                 begins,
                 ..BatchView::of(subject, Ok(Some(&past.report)))
             };
-            of_kept(&view)
+            of_record(&view.result())
         }
         Err(failure) => called.refused(&author.for_model(failure).failures),
     }
@@ -133,17 +135,16 @@ fn elsewhere(hint: &str) -> Failure {
 }
 
 /// Takes a batch back.
-pub(super) fn undo(author: &Author, called: &Called, batch: BatchId, until: &Until) -> ToolAnswer {
+pub(super) fn undo(author: &Author, called: &Called, batch: BatchId, until: &Until) -> ToolResult {
     let id = called.traced.trace.batch.unwrap_or_else(mint);
     match undone(author, batch, id, until) {
-        Ok(Undone { batch, mut report, reverts, reverts_label, name }) => {
+        Ok(Undone { batch, mut report, reverts, name, .. }) => {
             author.places().name_in_report(&mut report);
             called.traced.log(Event::Undone(&batch, &reverts));
             let id = name.unwrap_or(id);
             let root = author.workspace.primary().name().to_owned();
             let tried = Tried { batch: id, ids: id_block::of(id, &batch), root, outcome: Ok(report) };
-            let undoes = Undoes { id: reverts.into(), label: reverts_label.map(Into::into) };
-            of_undone(&batch, &tried, undoes)
+            of_record(&BatchResult { undoes: Some(reverts.into()), ..tried.result(&batch) })
         }
         Err(refusal) => called.refused(&author.for_model(in_reach(refusal)).failures),
     }

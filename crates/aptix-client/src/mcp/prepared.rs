@@ -8,13 +8,16 @@ use aptix_model::failure::Failure;
 use aptix_model::id::FilePatchId;
 use aptix_model::id_block;
 use aptix_model::limits::PLACES_BYTES;
+use aptix_model::path_style::PathStyle;
 use aptix_model::plan::Plan;
 use aptix_model::reason::Reason;
 use aptix_model::report::Report;
 use aptix_model::tools::preview::Phase;
+use aptix_model::tools::result::BatchResult;
+use aptix_model::tools::result::tool_result::{DIFF_BYTES, ToolResult, of_batch, of_previewed, refused};
+use aptix_model::tools::result::words::BatchWords;
 use aptix_model::tools::tool::Form;
 
-use super::answer::{DIFF_BYTES, ToolAnswer, of_applied, of_batch, of_plan, refused};
 use super::author::{Author, in_words, mint};
 use super::called::Called;
 use super::hunks::{CallNumber, Prepared};
@@ -22,15 +25,15 @@ use super::until::Until;
 use crate::apply::{Refusal, look as plan_only};
 
 /// Edits a file, without a prepared edit.
-pub(super) fn edit(author: &Author, called: &Called, patch: FilePatch, wording: Wording, until: &Until) -> ToolAnswer {
+pub(super) fn edit(author: &Author, called: &Called, patch: FilePatch, wording: Wording, until: &Until) -> ToolResult {
     let batch = Batch { files: vec![patch], ..Batch::default() };
     let tried = author.apply(&called.traced, wording, (&batch, None), until, &mut |_| Ok(()));
     called.ended(&batch, &tried);
-    of_batch(&batch, &tried)
+    of_batch(&tried.result(&batch))
 }
 
 /// Plans an edit and keeps the plan.
-pub(super) fn prepare(author: &Author, called: &Called, patch: FilePatch, existing: Option<FilePatchId>) -> ToolAnswer {
+pub(super) fn prepare(author: &Author, called: &Called, patch: FilePatch, existing: Option<FilePatchId>) -> ToolResult {
     let batch = Batch { files: vec![patch], ..Batch::default() };
     called.traced.log(Event::Received(&batch));
     match plan(author, called.number, &batch, existing) {
@@ -51,7 +54,7 @@ fn plan(
     number: CallNumber,
     batch: &Batch,
     existing: Option<FilePatchId>,
-) -> Result<ToolAnswer, Refusal> {
+) -> Result<ToolResult, Refusal> {
     let Some(FileEdit::AnchorEdit(edit)) = batch.files.first().map(|file| &file.edit) else {
         return Err(nothing_planned().into());
     };
@@ -72,13 +75,15 @@ fn plan(
     .ok_or_else(nothing_planned)?;
     let phase = Phase::Planned { hunk: slot.hunk.id, expires: slot.hunk.expires };
     let shown = Report { diff: preview.diff.clone().unwrap_or_default(), ..plan.report.clone() };
-    let answer = of_plan(batch, &shown, &preview, phase);
+    let words = BatchWords::of(batch, PathStyle::InRoot, None);
+    let result = BatchResult { dry_run: true, ..BatchResult::new(words, Ok(Some(&shown))) };
+    let answer = of_previewed(&result, &preview, phase);
     author.hunks().keep(slot, Prepared { batch: batch.clone(), plan }, number, now)?;
     Ok(answer)
 }
 
 /// Applies a plan to the file that it was made for.
-pub(super) fn apply(author: &Author, called: &Called, id: FilePatchId, until: &Until) -> ToolAnswer {
+pub(super) fn apply(author: &Author, called: &Called, id: FilePatchId, until: &Until) -> ToolResult {
     let taken = author.hunks().take(id, author.member(), called.number, author.now());
     let Prepared { batch, plan } = match &taken {
         Ok(prepared) => prepared.as_ref(),
@@ -98,9 +103,9 @@ pub(super) fn apply(author: &Author, called: &Called, id: FilePatchId, until: &U
     match (&tried.outcome, seen) {
         (Ok(_), Some(preview)) => {
             author.hunks().applied(id);
-            of_applied(batch, &tried, &preview, id)
+            of_previewed(&tried.result(batch), &preview, Phase::Applied { hunk: id })
         }
-        _ => of_batch(batch, &tried),
+        _ => of_batch(&tried.result(batch)),
     }
 }
 

@@ -10,6 +10,7 @@ use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use aptix_model::tools::catalogue::Selection;
+use aptix_model::tools::result::tool_result::{ToolResult, refused};
 use aptix_model::tools::shape::Shape;
 use aptix_model::tools::tool::{Effect, Form};
 use rmcp::model::{
@@ -25,7 +26,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::answer::{ToolAnswer, refused};
 use super::author::{Author, Request};
 use super::called::Called;
 use super::calls;
@@ -127,7 +127,7 @@ struct Server {
 
 impl Server {
     /// Carries out a call when it is its turn.
-    async fn call(&self, name: &str, request: Request, arguments: Arguments, until: Until) -> ToolAnswer {
+    async fn call(&self, name: &str, request: Request, arguments: Arguments, until: Until) -> ToolResult {
         let Arguments { text: arguments, number } = arguments;
         let tool = match self.tools.find(name) {
             Ok(tool) => tool,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::path::{PathError, WorkspacePath};
+use aptix_model::path_style::PathStyle;
 use aptix_model::reason::Reason;
 use aptix_model::report::FileReport;
 use aptix_model::state::BatchState;
@@ -24,7 +25,6 @@ use crate::workspace::keep::history::trail::{self, Touched, Trail};
 use crate::workspace::keep::refused;
 use crate::workspace::keep::refused::batch::RefusedBatch;
 use crate::workspace::read::resolve;
-use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
 /// The batches of a workspace, newest first, and the displaced writes; serialized, the object that `aptix log --json` prints.

@@ -1,9 +1,7 @@
-//! What became of a batch, in words: the JSON object, and text for people.
+//! What became of a batch, as text for people, and the batches that commands list and show.
 
-pub mod answer;
 pub(crate) mod description;
 pub(crate) mod diff;
-pub mod file_answer;
 pub(crate) mod id_prefix;
 pub(crate) mod kept;
 pub mod log;

@@ -13,6 +13,7 @@ use aptix_engine::text::edit::TextEdit;
 use aptix_model::id::{BatchId, Uuid};
 use aptix_model::id_block;
 use aptix_model::path::WorkspacePath;
+use aptix_model::path_style::PathStyle;
 use aptix_model::record::FileIds;
 use aptix_model::report::{FileReport, FileStatus, Report, diff_part};
 
@@ -22,7 +23,6 @@ use crate::workspace::keep::history::entries::{self, Entry};
 use crate::workspace::keep::history::passages::Passages;
 use crate::workspace::keep::history::past_file::{Images, Kept, PastFile, names_in};
 use crate::workspace::keep::history::summary::{FileSummary, Summary};
-use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
 /// A batch of the history, or one part of it.

@@ -6,13 +6,13 @@ use aptix_model::batch::{Batch, FileEdit, FilePatch, Target};
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::path_style::PathStyle;
 use aptix_model::protection::{KEY_HEAD_BYTES, is_private_key};
 use aptix_model::reason::Reason;
+use aptix_model::tools::result::words::named;
 
 use super::description::parts;
-use super::file_answer::named;
 use super::untrusted::Name;
-use super::view::BatchView;
 use crate::policy::Policy;
 use crate::policy::egress::{Sight, secret};
 use crate::policy::paths::Named;
@@ -21,7 +21,6 @@ use crate::workspace::keep::refused::batch::{ChangeWords, RefusedBatch, RefusedF
 use crate::workspace::read::listing::Listings;
 use crate::workspace::read::open_file::OpenFile;
 use crate::workspace::read::resolve::resolve;
-use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
 /// What stands for what was asked of a file that holds secrets.
@@ -49,14 +48,13 @@ pub(crate) fn keep(workspace: &Workspace, policy: &Policy, id: BatchId, batch: &
 fn kept(workspace: &Workspace, policy: &Policy, id: BatchId, batch: &Batch, failures: &[Failure]) -> RefusedBatch {
     let root = workspace.roots().first().filter(|_| workspace.roots().len() == 1).map(|root| root.name());
     let paths = PathStyle::among(workspace.roots().len());
-    let view = BatchView { paths, root, ..BatchView::new(batch, Ok(None)) };
     let mut listings = Listings::default();
     let files = batch.files.iter().enumerate().map(|(at, patch)| {
         let of_file = failures.iter().filter(|failure| failure.file_index == Some(at));
         let parts: Vec<_> = parts(patch).iter().map(|part| String::from_utf8_lossy(part).into_owned()).collect();
         let is_closed =
             is_closed(policy, patch, &parts, of_file) || leads_to_secrets(workspace, &mut listings, policy, patch);
-        let (path, doc_path) = named(&view, &patch.target);
+        let (path, doc_path) = named(&patch.target, paths, root);
         let file = RefusedFile {
             path: path.to_owned(),
             doc_path: doc_path.map(|path| path.into_owned()),

@@ -7,12 +7,13 @@ use anstyle::AnsiColor;
 use aptix_model::batch_event::StepRecord;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::report::Report;
+use aptix_model::tools::result::BatchResult;
+use aptix_model::tools::result::file_object::status;
 
 use super::diff::{ShownLine, add_notes, show_diff};
-use super::file_answer::{asked_of, status};
 use super::untrusted::Quoted;
 use super::utc::utc;
-use super::view::{Asked, BatchView, Subject, state_for_people};
+use super::view::{BatchView, Subject, state_for_people};
 
 /// What there is to see of a batch: what it takes back, its diff and a line for each file; what it asks for, while nothing has
 /// become of it. Of a record also what it is known as, and why it was refused, at the change that was. The warnings, and why a
@@ -27,14 +28,16 @@ pub fn batch_text(view: &BatchView<'_>) -> String {
     match view.outcome {
         Ok(Some(report)) => add_report(&mut text, report, view),
         Ok(None) => {
-            show_diff(&mut text, asked(view.subject).as_bytes());
-            if !view.state().is_open() {
-                add_files(&mut text, view);
+            show_diff(&mut text, view.subject.asked().as_bytes());
+            let result = view.result();
+            if !result.state().is_open() {
+                add_files(&mut text, &result);
             }
         }
         Err(_) if view.is_record => {
-            add_tried(&mut text, view);
-            add_files(&mut text, view);
+            let result = view.result();
+            add_tried(&mut text, view.subject, &result);
+            add_files(&mut text, &result);
         }
         Err(_) => {}
     }
@@ -70,12 +73,6 @@ fn add_undone(text: &mut String, view: &BatchView<'_>) {
     let _ = writeln!(text, "{word} batch {}{label}", Visible(&undone.id));
 }
 
-/// What a batch asks for, in the manner of a diff; nothing where its content is not known.
-pub(super) fn asked(subject: Subject<'_>) -> String {
-    let parts = subject.files().into_iter().filter_map(|file| file.asked).flat_map(Asked::parts);
-    String::from_utf8_lossy(&parts.collect::<Vec<_>>().concat()).into_owned()
-}
-
 fn add_report(text: &mut String, report: &Report, view: &BatchView<'_>) {
     show_diff(text, report.diff.as_bytes());
     for file in &report.files {
@@ -93,31 +90,31 @@ fn add_report(text: &mut String, report: &Report, view: &BatchView<'_>) {
 }
 
 /// A line for each file of a batch that changed none.
-fn add_files(text: &mut String, view: &BatchView<'_>) {
-    let failed = view.failed();
-    for (index, file) in view.subject.files().into_iter().enumerate() {
-        let Some(asked) = file.asked else { continue };
-        let word = status(view, &failed, index, Some(asked)).replace('_', " ");
-        let _ = writeln!(text, "{word} {}", Visible(asked_of(view, asked).0));
+fn add_files(text: &mut String, result: &BatchResult<'_>) {
+    let failed = result.failed();
+    for (index, file) in result.words.files.iter().enumerate() {
+        let Some(asked) = &file.asked else { continue };
+        let word = status(result, &failed, index).replace('_', " ");
+        let _ = writeln!(text, "{word} {}", Visible(asked.path));
     }
 }
 
 /// What a batch asked for, with each failure below the change that it names, or below the file, or at the end.
-fn add_tried(text: &mut String, view: &BatchView<'_>) {
-    let files = view.subject.files();
+fn add_tried(text: &mut String, subject: Subject<'_>, result: &BatchResult<'_>) {
+    let files = &result.words.files;
     let place = |failure: &Failure| {
-        let index = view.file_of(failure).filter(|index| files.get(*index).is_some_and(|file| file.asked.is_some()))?;
-        let changes = files.get(index)?.change_count;
-        Some((index, view.change_of(failure).filter(|change| *change < changes)))
+        let index = result.file_of(failure)?;
+        let file = files.get(index).filter(|file| file.asked.is_some())?;
+        Some((index, result.change_of(failure).filter(|change| *change < file.change_count)))
     };
     let mut by_place: HashMap<_, Vec<&Failure>> = HashMap::new();
-    view.failures().iter().for_each(|failure| by_place.entry(place(failure)).or_default().push(failure));
+    result.failures().iter().for_each(|failure| by_place.entry(place(failure)).or_default().push(failure));
     let mut add = |text: &mut String, place: Option<(usize, Option<usize>)>| {
         let here = by_place.remove(&place).unwrap_or_default();
         here.into_iter().for_each(|failure| text.push_str(&failure_text(failure)));
     };
-    for (index, asked) in files.iter().enumerate().filter_map(|(index, file)| Some((index, file.asked?))) {
-        for (at, part) in asked.parts().iter().enumerate() {
+    for (index, parts) in subject.parts().iter().enumerate() {
+        for (at, part) in parts.iter().enumerate() {
             show_diff(text, part);
             add(text, Some((index, at.checked_sub(1))));
         }

@@ -1,23 +1,22 @@
-//! One batch as it is shown: what its author called it and its parts, what it is known as, and what became of it. Every command
-//! and tool fills in this view, and `answer.rs` and `text.rs` render it.
+//! One batch as commands show it: what its author called it and its parts, what it is known as, and what became of it. `text.rs`
+//! renders the view for people; the JSON object is rendered from its [`BatchResult`].
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 
-use aptix_model::batch::{Batch, FileEdit, FilePatch};
+use aptix_model::batch::Batch;
 use aptix_model::batch_event::StepRecord;
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, ChangeId, FilePatchId};
 use aptix_model::id_block;
-use aptix_model::record::FileIds;
-use aptix_model::report::{FileReport, Report, Warning};
+use aptix_model::path_style::PathStyle;
+use aptix_model::report::{Report, Warning};
 use aptix_model::state::BatchState;
+use aptix_model::tools::result::words::{AskedFile, BatchWords, ChangeWords, FileWords};
+use aptix_model::tools::result::{BatchResult, Stored};
 
 use super::description::parts;
 use crate::apply::{Mode, Refusal};
 use crate::workspace::keep::history::summary::{FileSummary, Summary};
 use crate::workspace::keep::refused::batch::{RefusedBatch, RefusedFile};
-use crate::workspace::roots::path_style::PathStyle;
 
 /// What is known about one batch, for people and programs.
 pub struct BatchView<'a> {
@@ -67,17 +66,6 @@ pub struct Undoes<'a> {
     pub label: Option<Cow<'a, str>>,
 }
 
-/// A batch as the server knows it, or the history of this machine.
-#[derive(Clone)]
-pub struct Stored<'a> {
-    /// Its id.
-    pub id: BatchId,
-    /// Its state.
-    pub state: BatchState,
-    /// One entry for each file patch; none where files have no ids.
-    pub ids: Cow<'a, [FileIds]>,
-}
-
 /// The word for a state as people read it: an approved batch waits for its agent, and nobody need have approved it.
 #[must_use]
 pub const fn state_for_people(state: BatchState) -> &'static str {
@@ -87,15 +75,13 @@ pub const fn state_for_people(state: BatchState) -> &'static str {
     }
 }
 
-impl Stored<'_> {
-    /// A batch as this machine knows it, if it was tried under a name.
-    #[must_use]
-    pub fn here(mode: Mode<'_>, batch: &Batch, is_applied: bool) -> Option<Self> {
-        let Mode::CommitNamed { batch: id } = mode else { return None };
-        let state = if is_applied { BatchState::Applied } else { BatchState::Failed };
-        let ids = Cow::Owned(id_block::of(id, batch));
-        (!batch.files.is_empty()).then_some(Self { id, state, ids })
-    }
+/// A batch as this machine knows it, if it was tried under a name.
+#[must_use]
+pub fn stored_here(mode: Mode<'_>, batch: &Batch, is_applied: bool) -> Option<Stored<'static>> {
+    let Mode::CommitNamed { batch: id } = mode else { return None };
+    let state = if is_applied { BatchState::Applied } else { BatchState::Failed };
+    let ids = Cow::Owned(id_block::of(id, batch));
+    (!batch.files.is_empty()).then_some(Stored { id, state, ids })
 }
 
 impl<'a> BatchView<'a> {
@@ -123,21 +109,20 @@ impl<'a> BatchView<'a> {
         }
     }
 
-    /// The warnings about the workspace, the document or the batch as a whole.
-    pub fn all_warnings(&self) -> impl Iterator<Item = &'a Warning> {
-        let of_report = self.outcome.ok().flatten().map_or(&[][..], |report| &report.warnings);
-        self.warnings.iter().chain(of_report)
-    }
-
-    /// The word for its state.
+    /// The facts of it, as every way to a result renders them.
     #[must_use]
-    pub fn state(&self) -> BatchState {
-        match (&self.stored, self.outcome, self.dry_run) {
-            (Some(stored), ..) => stored.state,
-            (None, Err(_), _) => BatchState::Failed,
-            (None, Ok(_), true) => BatchState::Prepared,
-            (None, Ok(Some(report)), false) => report.outcome.into(),
-            (None, Ok(None), false) => BatchState::Applied,
+    pub fn result(&self) -> BatchResult<'a> {
+        let outcome = self.outcome.map_err(|refusal| refusal.failures.as_slice());
+        let is_unchanged = self.is_record && outcome.ok().flatten().is_none();
+        BatchResult {
+            dry_run: self.dry_run,
+            stored: self.stored.clone(),
+            undoes: self.undoes.as_ref().map(|undone| undone.id.clone()),
+            warnings: self.warnings,
+            steps: self.steps,
+            asked: if is_unchanged { self.subject.asked() } else { String::new() },
+            begins: self.begins,
+            ..BatchResult::new(self.subject.words(self.paths, self.root), outcome)
         }
     }
 
@@ -149,128 +134,9 @@ impl<'a> BatchView<'a> {
             Err(refusal) => &refusal.failures,
         }
     }
-
-    pub(super) fn failed(&self) -> Failed {
-        let mut failed = Failed { files: HashSet::new(), changes: HashMap::new() };
-        for (at, failure) in self.failures().iter().enumerate() {
-            let Some(file) = self.file_of(failure) else { continue };
-            failed.files.insert(file);
-            if let Some(change) = self.change_of(failure) {
-                failed.changes.entry((file, change)).or_insert(at);
-            }
-        }
-        failed
-    }
-
-    /// What is reported of a file, if anything was or would be done to it.
-    #[must_use]
-    pub fn report_of(&self, file: usize) -> Option<&'a FileReport> {
-        self.outcome.ok().flatten()?.files.get(file)
-    }
-
-    /// Its ids of a file.
-    #[must_use]
-    pub fn ids_of(&self, file: usize) -> Option<&FileIds> {
-        self.stored.as_ref()?.ids.get(file)
-    }
-
-    /// The id of a file patch.
-    #[must_use]
-    pub fn file_id(&self, file: usize) -> Option<FilePatchId> {
-        Some(self.ids_of(file)?.file)
-    }
-
-    /// The id of a change.
-    #[must_use]
-    pub fn change_id(&self, file: usize, change: usize) -> Option<ChangeId> {
-        self.ids_of(file)?.changes.get(change).copied()
-    }
-
-    /// The position in this view of the file that a failure is about.
-    #[must_use]
-    pub fn file_of(&self, failure: &Failure) -> Option<usize> {
-        failure.file_index?.checked_sub(self.begins.0)
-    }
-
-    /// The position of the change that a failure is about, in its file.
-    #[must_use]
-    pub fn change_of(&self, failure: &Failure) -> Option<usize> {
-        failure.change_index?.checked_sub(self.begins.1)
-    }
-}
-
-/// Which parts of a batch failed.
-pub(super) struct Failed {
-    pub(super) files: HashSet<usize>,
-    /// The position of the first failure of each change, by the positions of its file and its own.
-    pub(super) changes: HashMap<(usize, usize), usize>,
-}
-
-/// What the author of a batch wrote about a file.
-#[derive(Clone, Copy)]
-pub(super) struct FileWords<'a> {
-    pub(super) key: Option<&'a str>,
-    pub(super) label: Option<&'a str>,
-    pub(super) change_count: usize,
-    /// What it asked for, where that is known.
-    pub(super) asked: Option<Asked<'a>>,
-    kept: Option<&'a FileSummary>,
-}
-
-/// What a batch asked of a file.
-#[derive(Clone, Copy)]
-pub(super) enum Asked<'a> {
-    /// The edit itself.
-    Patch(&'a FilePatch),
-    /// What is kept of one that was refused.
-    Refused(&'a RefusedFile),
-}
-
-impl<'a> Asked<'a> {
-    /// In the manner of a diff: what is asked of the file, then of each change.
-    pub(super) fn parts(self) -> Vec<Cow<'a, [u8]>> {
-        match self {
-            Self::Patch(patch) => parts(patch).into_iter().map(Cow::Owned).collect(),
-            Self::Refused(file) => file.parts.iter().map(|part| Cow::Borrowed(part.as_bytes())).collect(),
-        }
-    }
-
-    /// Where the file is to go.
-    pub(super) fn moved_to(self) -> Option<&'a str> {
-        match self {
-            Self::Patch(patch) => patch.edit.moved_to(),
-            Self::Refused(file) => file.moved_to.as_deref(),
-        }
-    }
-
-    /// What its author calls a change.
-    fn change(self, change: usize) -> (Option<&'a str>, Option<&'a str>) {
-        let (key, description) = match self {
-            Self::Patch(FilePatch { edit: FileEdit::LinePatch(lines), .. }) => {
-                let change = lines.changes.get(change);
-                (change.map(|change| &change.key), change.map(|change| &change.description))
-            }
-            Self::Patch(_) => (None, None),
-            Self::Refused(file) => {
-                let change = file.changes.get(change);
-                (change.map(|change| &change.key), change.map(|change| &change.description))
-            }
-        };
-        (key.and_then(|key| key.as_deref()), description.and_then(|text| text.as_deref()))
-    }
 }
 
 impl<'a> Subject<'a> {
-    /// The author's name for the batch.
-    #[must_use]
-    pub fn key(self) -> Option<&'a str> {
-        match self {
-            Self::Batch(batch) => batch.key.as_deref(),
-            Self::Kept(summary) => summary.key.as_deref(),
-            Self::Refused(refused) => refused.key.as_deref(),
-        }
-    }
-
     /// What the batch is for.
     #[must_use]
     pub fn label(self) -> Option<&'a str> {
@@ -281,41 +147,66 @@ impl<'a> Subject<'a> {
         }
     }
 
-    pub(super) fn files(self) -> Vec<FileWords<'a>> {
-        let of_patch = |patch: &'a FilePatch| FileWords {
-            key: patch.key.as_deref(),
-            label: patch.label.as_deref(),
-            change_count: patch.edit.change_count(),
-            asked: Some(Asked::Patch(patch)),
-            kept: None,
+    fn words(self, paths: PathStyle, root: Option<&str>) -> BatchWords<'a> {
+        let (key, files) = match self {
+            Self::Batch(batch) => return BatchWords::of(batch, paths, root),
+            Self::Kept(summary) => (&summary.key, summary.files.iter().map(of_kept).collect()),
+            Self::Refused(refused) => (&refused.key, refused.files.iter().map(of_refused).collect()),
         };
-        let of_summary = |file: &'a FileSummary| FileWords {
-            key: file.key.as_deref(),
-            label: file.label.as_deref(),
-            change_count: file.change_count,
-            asked: None,
-            kept: Some(file),
-        };
-        let of_refused = |file: &'a RefusedFile| FileWords {
-            key: file.key.as_deref(),
-            label: file.label.as_deref(),
-            change_count: file.changes.len(),
-            asked: Some(Asked::Refused(file)),
-            kept: None,
-        };
+        BatchWords { key: key.as_deref(), label: self.label(), files }
+    }
+
+    /// What it asks of each file, in the manner of a diff: of the file, then of each change. Nothing where its content is not
+    /// known.
+    pub(super) fn parts(self) -> Vec<Vec<Cow<'a, [u8]>>> {
         match self {
-            Self::Refused(refused) => refused.files.iter().map(of_refused).collect(),
-            Self::Batch(batch) => batch.files.iter().map(of_patch).collect(),
-            Self::Kept(summary) => summary.files.iter().map(of_summary).collect(),
+            Self::Batch(batch) => {
+                batch.files.iter().map(|patch| parts(patch).into_iter().map(Cow::Owned).collect()).collect()
+            }
+            Self::Kept(_) => Vec::new(),
+            Self::Refused(refused) => {
+                let parts_of =
+                    |file: &'a RefusedFile| file.parts.iter().map(|part| Cow::Borrowed(part.as_bytes())).collect();
+                refused.files.iter().map(parts_of).collect()
+            }
         }
+    }
+
+    /// What it asks for, in the manner of a diff; nothing where its content is not known.
+    pub(super) fn asked(self) -> String {
+        String::from_utf8_lossy(&self.parts().concat().concat()).into_owned()
     }
 }
 
-impl<'a> FileWords<'a> {
-    /// The author's name for a change, and the description of it. No other dialect than line patches has them.
-    pub(super) fn of_change(self, change: usize) -> (Option<&'a str>, Option<&'a str>) {
-        let kept = self.kept.and_then(|file| file.changes.get(change));
-        let (key, description) = self.asked.map_or((None, None), |asked| asked.change(change));
-        (key.or_else(|| kept?.key.as_deref()), description.or_else(|| kept?.description.as_deref()))
+fn of_kept(file: &FileSummary) -> FileWords<'_> {
+    let changes = file
+        .changes
+        .iter()
+        .map(|change| ChangeWords { key: change.key.as_deref(), description: change.description.as_deref() });
+    FileWords {
+        key: file.key.as_deref(),
+        label: file.label.as_deref(),
+        change_count: file.change_count,
+        changes: changes.collect(),
+        asked: None,
+    }
+}
+
+fn of_refused(file: &RefusedFile) -> FileWords<'_> {
+    let changes = file
+        .changes
+        .iter()
+        .map(|change| ChangeWords { key: change.key.as_deref(), description: change.description.as_deref() });
+    FileWords {
+        key: file.key.as_deref(),
+        label: file.label.as_deref(),
+        change_count: file.changes.len(),
+        changes: changes.collect(),
+        asked: Some(AskedFile {
+            path: &file.path,
+            doc_path: file.doc_path.as_deref().map(Cow::Borrowed),
+            moved_to: file.moved_to.as_deref(),
+            status: None,
+        }),
     }
 }

@@ -4,9 +4,8 @@
 use std::borrow::Cow;
 
 use aptix_client::apply::Refusal;
-use aptix_client::present::answer::answer;
 use aptix_client::present::text::batch_text;
-use aptix_client::present::view::{BatchView, Stored};
+use aptix_client::present::view::BatchView;
 use aptix_engine::digest::sha256;
 use aptix_model::batch::{Batch, FileEdit};
 use aptix_model::documents::{self, Dialect};
@@ -16,6 +15,8 @@ use aptix_model::id_block;
 use aptix_model::reason::Reason;
 use aptix_model::report::{ChangeReport, FileReport, FileStatus, Report, Tier, Written};
 use aptix_model::state::BatchState;
+use aptix_model::tools::result::Stored;
+use aptix_model::tools::result::batch_object::object;
 use serde_json::{Value, json};
 
 use crate::shown::{documents, parsed};
@@ -80,7 +81,7 @@ fn check(batch: &Batch, state: BatchState) {
     let id: BatchId = ID.parse().unwrap();
     let stored = Some(Stored { id, state, ids: Cow::Owned(id_block::of(id, batch)) });
     let view = BatchView { stored, is_record: true, ..BatchView::new(batch, outcome) };
-    let printed = parsed(serde_json::to_value(answer(&view, |_| None)).unwrap());
+    let printed = parsed(serde_json::to_value(object(&view.result(), |_| None)).unwrap());
     let is_success = state.is_open() || state == BatchState::Applied;
     assert_eq!((&printed["state"], &printed["success"]), (&json!(state.word()), &json!(is_success)));
     assert_eq!((&printed["batchId"], &printed["batchKey"]), (&json!(ID), &json!(batch.key)));

@@ -23,6 +23,7 @@ mod planning;
 pub mod preview;
 mod range_edit;
 pub mod read_file;
+pub mod result;
 pub mod ripgrep;
 pub mod roots;
 mod schema;

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use aptix_engine::target::ValidTarget;
 use aptix_model::path::{WorkspacePath, fold};
+use aptix_model::path_style::PathStyle;
 use aptix_model::protection::{self, Protection};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -16,7 +17,6 @@ use crate::workspace::fs::beneath;
 use crate::workspace::read::listing::Listings;
 use crate::workspace::read::place::{Place, join};
 use crate::workspace::read::resolve_error::{LinkFault, MAX_LINKS, ResolveError};
-use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::root::Root;
 use crate::workspace::roots::workspace::Workspace;
 

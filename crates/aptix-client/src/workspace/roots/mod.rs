@@ -4,7 +4,6 @@ pub mod editor_socket;
 pub mod lock;
 pub(crate) mod own_file;
 pub(crate) mod own_lines;
-pub mod path_style;
 pub(crate) mod policy_file;
 pub mod root;
 pub(crate) mod stamp;

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::path::fold;
+use aptix_model::path_style::PathStyle;
 use aptix_model::report::FileStatus;
 use serde::{Deserialize, Serialize};
 
 use super::passages::Passages;
 use crate::workspace::commit::record::Hex;
 use crate::workspace::read::attributes::Attributes;
-use crate::workspace::roots::path_style::PathStyle;
 use crate::workspace::roots::workspace::Workspace;
 
 /// A file that a batch changed.

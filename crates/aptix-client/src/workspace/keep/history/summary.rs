@@ -2,13 +2,13 @@
 //! a batch besides bytes.
 
 use aptix_model::batch::{Batch, FileEdit, FilePatch};
+use aptix_model::path_style::PathStyle;
 use aptix_model::report::{
     ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning, Written,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::workspace::commit::record::Hex;
-use crate::workspace::roots::path_style::PathStyle;
 
 /// Bytes of a summary. One that has more leaves out its changes; if that is not enough, all of its files.
 const BYTES: usize = 1 << 20;

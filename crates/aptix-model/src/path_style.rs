@@ -1,8 +1,10 @@
 //! How a file is named in reports, failures and lists: by its path in the only root, or with the root's name in front.
 
-use std::borrow::Cow;
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::String;
 
-use aptix_model::path::fold;
+use crate::path::fold;
 
 /// How files are named.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
