@@ -1,14 +1,14 @@
 //! Clocks that are set back and forward: order is the revision, whatever the time of day is.
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use aptix_model::wire::v1;
 use serde_json::{Value, json};
 
 use crate::local_batches::{Batches, label, labelled};
 use crate::processes::{Machine, Running, eventually, json, wait_until_served, write};
+use crate::tool_calls::mcp::Model;
 
 /// A wall clock that a test sets. Programs started with it read it at every look; their monotonic clocks run on.
 struct Clock {
@@ -180,26 +180,14 @@ fn a_prepared_edit_does_not_expire_because_the_clock_was_set() {
     let machine = Machine::new();
     let clock = Clock::of(&machine);
     machine.put("a.txt", "one\n");
-    let mut command = machine.aptix(&["mcp", "--root", "project"]);
-    clock.show(&mut command);
-    let mut program = Running(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
-    let (mut calls, answers) = (program.0.stdin.take().unwrap(), program.0.stdout.take().unwrap());
-    let mut answers = BufReader::new(answers).lines();
-    let mut ask = |method: &str, params: &Value| {
-        writeln!(calls, "{}", json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).unwrap();
-        serde_json::from_str::<Value>(&answers.next().unwrap().unwrap()).unwrap()["result"].clone()
-    };
-    let client = json!({"name": "test", "version": "1"});
-    ask("initialize", &json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}));
-    let mut call = |tool: &str, arguments: Value| ask("tools/call", &json!({"name": tool, "arguments": arguments}));
+    let mut model = Model::start_in(&machine, |command| clock.show(command));
     for (number, step) in ["+7200", "+315360000", "-7200"].into_iter().enumerate() {
         clock.set("+0");
         let content = format!("{number}\n");
-        let planned = call("prepare_file_append", json!({"path": "a.txt", "content": content}));
+        let planned = model.call("prepare_file_append", &json!({"path": "a.txt", "content": content}));
         clock.set(step);
-        let hunk = &planned["structuredContent"]["hunkId"];
-        let applied = call("apply_file_modification", json!({"hunk_id": hunk}));
-        assert_eq!(applied["isError"], false, "{step}: {applied}");
+        let applied = model.call("apply_file_modification", &json!({"hunk_id": planned["hunkId"]}));
+        assert_eq!(applied["success"], true, "{step}: {applied}");
     }
     assert_eq!(machine.files(), [("a.txt".to_owned(), "one\n0\n1\n2\n".to_owned())]);
 }

@@ -41,5 +41,8 @@ mod serve;
 mod shown;
 #[path = "../../../crates/aptix-client/tests/it/skip.rs"]
 mod skip;
+mod tool_calls;
+#[path = "../../../crates/aptix-client/tests/it/tree.rs"]
+mod tree;
 mod unsaved;
 mod withheld;

@@ -32,12 +32,17 @@ impl Machine {
     }
 
     /// With a person's policy for all their roots.
-    #[expect(clippy::disallowed_methods, reason = "a test's own file")]
     pub(crate) fn with_policy(self, policy: &str) -> Self {
+        self.set_policy(policy);
+        self
+    }
+
+    /// Makes this the person's policy for all their roots.
+    #[expect(clippy::disallowed_methods, reason = "a test's own file")]
+    pub(crate) fn set_policy(&self, policy: &str) {
         let file = self.path("config/aptix/policy.toml");
         write(&file, policy);
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        self
     }
 
     /// A path in this machine's directory.
@@ -137,7 +142,7 @@ impl Machine {
     }
 
     /// A file for a process to write its log to, after what is in it.
-    fn log(&self, name: &str) -> fs::File {
+    pub(crate) fn log(&self, name: &str) -> fs::File {
         write(&self.path(name), &self.logged(name));
         fs::File::options().append(true).open(self.path(name)).unwrap()
     }

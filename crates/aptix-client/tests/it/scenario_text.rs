@@ -1,7 +1,52 @@
-//! What the texts of scenarios stand for: bytes that cannot be written in them, and digests of the files that they describe.
+//! The texts of scenarios: their parts, and what these stand for: bytes that cannot be written in them, and digests of the files
+//! that they describe.
 
 use std::path::Path;
 use std::process::Command;
+
+/// One part of a scenario: its word, what follows on that line, and the lines below.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) word: String,
+    pub(crate) rest: String,
+    pub(crate) body: String,
+}
+
+/// A scenario: its title, with the ids of the rules that it holds, and its parts.
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) title: String,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// The scenarios of a file. One begins with `== TITLE`, and its parts begin with `--- WORD`.
+pub(crate) fn parse(text: &str) -> Vec<Scenario> {
+    let mut scenarios: Vec<Scenario> = Vec::new();
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("== ") {
+            scenarios.push(Scenario { title: title.to_owned(), parts: Vec::new() });
+            continue;
+        }
+        let Some(scenario) = scenarios.last_mut() else { continue };
+        if let Some(head) = line.strip_prefix("--- ") {
+            let (word, rest) = head.split_once(' ').unwrap_or((head, ""));
+            scenario.parts.push(Part { word: word.to_owned(), rest: rest.to_owned(), body: String::new() });
+        } else if let Some(part) = scenario.parts.last_mut() {
+            part.body += line;
+            part.body.push('\n');
+        }
+    }
+    // The blank lines before the next scenario are no part of this one.
+    for scenario in &mut scenarios {
+        if let Some(part) = scenario.parts.last_mut() {
+            part.body.truncate(part.body.trim_end_matches('\n').len());
+            if !part.body.is_empty() {
+                part.body.push('\n');
+            }
+        }
+    }
+    scenarios
+}
 
 /// The bytes that a part's text describes.
 pub(crate) fn unescaped(text: &str) -> Vec<u8> {

@@ -18,7 +18,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::scenario_text::{document, unescaped};
+use crate::scenario_text::{Part, Scenario, document, parse, unescaped};
 use crate::tree::{self, Entry, Tree};
 
 #[test]
@@ -81,30 +81,14 @@ fn bytes_that_stay() {
     run_all(include_str!("scenarios/bytes.txt"));
 }
 
-/// One part of a scenario: the words of its first line, and the lines below.
-#[derive(Clone, Debug)]
-struct Part {
-    word: String,
-    rest: String,
-    body: String,
-}
-
-impl Part {
-    /// The path it begins with, and the rest.
-    fn path(&self) -> (&str, &str) {
-        let end = self.rest.find(" -> ").or_else(|| self.rest.find(" mode=")).unwrap_or(self.rest.len());
-        self.rest.split_at(end)
-    }
+/// The path that a part begins with, and the rest.
+fn path(part: &Part) -> (&str, &str) {
+    let end = part.rest.find(" -> ").or_else(|| part.rest.find(" mode=")).unwrap_or(part.rest.len());
+    part.rest.split_at(end)
 }
 
 fn mode(rest: &str) -> Option<u32> {
     rest.strip_prefix(" mode=").map(|mode| u32::from_str_radix(mode, 8).unwrap())
-}
-
-#[derive(Clone, Debug)]
-struct Scenario {
-    title: String,
-    parts: Vec<Part>,
 }
 
 fn run_all(text: &str) {
@@ -119,34 +103,6 @@ fn run_all(text: &str) {
         }
     }
     assert!(failed.is_empty(), "failed:\n{}", failed.join("\n"));
-}
-
-fn parse(text: &str) -> Vec<Scenario> {
-    let mut scenarios: Vec<Scenario> = Vec::new();
-    for line in text.lines() {
-        if let Some(title) = line.strip_prefix("== ") {
-            scenarios.push(Scenario { title: title.to_owned(), parts: Vec::new() });
-            continue;
-        }
-        let Some(scenario) = scenarios.last_mut() else { continue };
-        if let Some(head) = line.strip_prefix("--- ") {
-            let (word, rest) = head.split_once(' ').unwrap_or((head, ""));
-            scenario.parts.push(Part { word: word.to_owned(), rest: rest.to_owned(), body: String::new() });
-        } else if let Some(part) = scenario.parts.last_mut() {
-            part.body += line;
-            part.body.push('\n');
-        }
-    }
-    // The blank lines before the next scenario are no part of this one.
-    for scenario in &mut scenarios {
-        if let Some(part) = scenario.parts.last_mut() {
-            part.body.truncate(part.body.trim_end_matches('\n').len());
-            if !part.body.is_empty() {
-                part.body.push('\n');
-            }
-        }
-    }
-    scenarios
 }
 
 fn cases(scenario: &Scenario) -> Vec<(String, Scenario)> {
@@ -189,14 +145,12 @@ fn expand(text: &str) -> String {
     }
 }
 
-impl Scenario {
-    fn all<'a>(&'a self, word: &'a str) -> impl Iterator<Item = &'a Part> {
-        self.parts.iter().filter(move |part| part.word == word)
-    }
+fn all<'a>(scenario: &'a Scenario, word: &'a str) -> impl Iterator<Item = &'a Part> {
+    scenario.parts.iter().filter(move |part| part.word == word)
+}
 
-    fn rest<'a>(&'a self, word: &'a str, default: &'a str) -> &'a str {
-        self.all(word).next().map_or(default, |part| part.rest.as_str())
-    }
+fn rest<'a>(scenario: &'a Scenario, word: &'a str, default: &'a str) -> &'a str {
+    all(scenario, word).next().map_or(default, |part| part.rest.as_str())
 }
 
 fn run(scenario: &Scenario, name: &str) {
@@ -211,7 +165,7 @@ fn run(scenario: &Scenario, name: &str) {
     let top = place.path().join("top");
     std::fs::create_dir_all(top.join("ws")).unwrap();
     lay_out(scenario, &top);
-    if let Some(policy) = scenario.all("policy").next() {
+    if let Some(policy) = all(scenario, "policy").next() {
         let file = place.path().join("config/aptix/policy.toml");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, &policy.body).unwrap();
@@ -220,7 +174,7 @@ fn run(scenario: &Scenario, name: &str) {
     }
     let before = tree::read(&top);
 
-    let body = &scenario.all("document").next().expect("a scenario has a document").body;
+    let body = &all(scenario, "document").next().expect("a scenario has a document").body;
     let document = document(body, &top);
     let output = apply(scenario, place.path(), &top, &document);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -229,32 +183,32 @@ fn run(scenario: &Scenario, name: &str) {
 
     let shown = format!("{name}\n{answer:#}\n{stderr}");
     let errors: Vec<&Value> = answer["errors"].as_array().unwrap().iter().collect();
-    let expected: Vec<&Part> = scenario.all("error").collect();
+    let expected: Vec<&Part> = all(scenario, "error").collect();
     let found: Vec<_> = errors.iter().map(|error| words(error)).collect();
     assert_eq!(found.len(), expected.len(), "{shown}");
     for (error, part) in errors.iter().zip(expected) {
         check_error(error, &part.rest, &shown);
     }
-    let exit: i32 = scenario.rest("exit", "0").parse().unwrap();
+    let exit: i32 = rest(scenario, "exit", "0").parse().unwrap();
     assert_eq!(output.status.code(), Some(exit), "{shown}");
     assert_eq!(answer["success"], exit == 0, "{shown}");
     check_files(&answer, &shown);
     let warned: Vec<_> =
         answer["files"].as_array().unwrap().iter().flat_map(|file| file["warnings"].as_array().unwrap()).collect();
-    let warnings: Vec<_> = scenario.all("warning").map(|part| part.rest.as_str()).collect();
+    let warnings: Vec<_> = all(scenario, "warning").map(|part| part.rest.as_str()).collect();
     assert_eq!(warned.iter().map(|warning| warning["code"].as_str().unwrap()).collect::<Vec<_>>(), warnings, "{shown}");
     let examples = answer["warnings"].as_array().unwrap().iter().filter(|warning| warning["code"] == "BLOCK_IGNORED");
     let examples: Vec<_> = examples.map(|warning| warning["line"].to_string()).collect();
-    let expected: Vec<_> = scenario.all("example").map(|part| part.rest.as_str()).collect();
+    let expected: Vec<_> = all(scenario, "example").map(|part| part.rest.as_str()).collect();
     if exit == 0 {
         assert_eq!(examples, expected, "{shown}");
     }
-    for part in scenario.all("says") {
+    for part in all(scenario, "says") {
         check_file(&answer["files"], &part.rest, &shown);
     }
 
     tree::assert_same(&tree::read(&top), &expected_tree(scenario, &before, &top), &shown);
-    if scenario.rest("flags", "").contains("--dry-run") {
+    if rest(scenario, "flags", "").contains("--dry-run") {
         assert!(!place.path().join("state").exists(), "{name}: a dry run leaves no trace");
     } else {
         assert_no_debris(place.path(), name);
@@ -315,7 +269,7 @@ fn check_keys<'a>(value: &Value, pairs: impl Iterator<Item = &'a str>, shown: &s
 
 fn lay_out(scenario: &Scenario, top: &Path) {
     for part in &scenario.parts {
-        let (path, rest) = part.path();
+        let (path, rest) = path(part);
         let place = top.join(path);
         if matches!(part.word.as_str(), "file" | "dir" | "link" | "fifo" | "socket" | "hard") {
             std::fs::create_dir_all(place.parent().unwrap()).unwrap();
@@ -338,10 +292,10 @@ fn lay_out(scenario: &Scenario, top: &Path) {
 
 fn apply(scenario: &Scenario, place: &Path, top: &Path, document: &[u8]) -> Output {
     let mut arguments = vec!["apply".to_owned(), "--json".to_owned()];
-    for root in scenario.rest("roots", "ws=ws").split(' ') {
+    for root in rest(scenario, "roots", "ws=ws").split(' ') {
         arguments.extend(["--root".to_owned(), root.to_owned()]);
     }
-    arguments.extend(scenario.rest("flags", "").split_whitespace().map(str::to_owned));
+    arguments.extend(rest(scenario, "flags", "").split_whitespace().map(str::to_owned));
     let mut child = Command::new("sh")
         .args(["-c", "umask 022; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_aptix")])
         .args(arguments)
@@ -363,12 +317,12 @@ fn apply(scenario: &Scenario, place: &Path, top: &Path, document: &[u8]) -> Outp
 
 fn expected_tree(scenario: &Scenario, before: &Tree, top: &Path) -> Tree {
     let mut expected = before.clone();
-    for part in scenario.all("after") {
+    for part in all(scenario, "after") {
         if let Some(path) = part.rest.strip_suffix(" gone") {
             expected.remove(path);
             continue;
         }
-        let (path, rest) = part.path();
+        let (path, rest) = path(part);
         let old = match before.get(path) {
             Some(Entry::File { mode, .. }) => Some(*mode),
             _ => None,

@@ -13,9 +13,9 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
-use super::scenario::{Outcome, Part};
+use super::scenario::Outcome;
 use crate::processes::{Machine, Running, Server, connected, wait_until_served};
-use crate::scenario_text::unescaped;
+use crate::scenario_text::{Part, unescaped};
 
 /// How long a batch may take to end.
 const DEADLINE: Duration = Duration::from_secs(20);

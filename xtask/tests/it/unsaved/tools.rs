@@ -1,41 +1,10 @@
 //! What models are shown of unsaved buffers by `aptix mcp`, which asks the agent of its root.
 
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{ChildStdin, ChildStdout, Stdio};
-
 use serde_json::{Value, json};
 
 use super::Scene;
 use crate::documents::insert;
-use crate::processes::{Machine, Running};
-
-/// A client of `aptix mcp`.
-struct Model {
-    calls: ChildStdin,
-    answers: Lines<BufReader<ChildStdout>>,
-    _program: Running,
-}
-
-impl Model {
-    fn start(machine: &Machine) -> Self {
-        let mut command = machine.aptix(&["mcp", "--root", "project"]);
-        let mut program = Running(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
-        let (calls, answers) = (program.0.stdin.take().unwrap(), program.0.stdout.take().unwrap());
-        let mut model = Self { calls, answers: BufReader::new(answers).lines(), _program: program };
-        let client = json!({"name": "test", "version": "1"});
-        model.ask("initialize", &json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}));
-        model
-    }
-
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
-        writeln!(self.calls, "{}", json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).unwrap();
-        serde_json::from_str::<Value>(&self.answers.next().unwrap().unwrap()).unwrap()["result"].clone()
-    }
-
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
-        self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))["structuredContent"].clone()
-    }
-}
+use crate::tool_calls::mcp::Model;
 
 /// TUL-002-3.3: over MCP as over gRPC, unsaved text is what is read and found, and a batch against it is refused; nothing is
 /// prepared on it either. Once the editor has left, everything is as on disk.

@@ -1,0 +1,48 @@
+//! Tool calls as models make them, and what each is answered with: the same scenarios over `aptix mcp` and over gRPC.
+//!
+//! A scenario begins with `== TITLE`, with `IDS: ` before the title where it holds rules of the register. Its parts begin with
+//! `--- ` and a word, and are carried out one after the other:
+//! - `file PATH` writes a file of the project, `link PATH -> TARGET` makes a link, `policy` writes the user's policy: with the
+//!   lines below.
+//! - `call TOOL [by NAME]` calls a tool with the lines below as its arguments. Callers of different names are different owners.
+//! - `done` means that this call succeeded, `refused CODE [DETAIL]` that it was refused. The lines below, if any, are what
+//!   its structured answer has to contain: objects may have further keys, lists are complete, and `...` in a text stands for any.
+//! - `text` is in the text that the model reads; each line below, where it stands alone.
+//! - `keep NAME = KEY.KEY...` keeps a value of the structured answer: later, `$NAME` stands for it.
+//! - `after PATH` is a file afterwards, `after PATH gone` none. Everything else has to be as before.
+//!
+//! With `cases`, the scenario is played once for each line `ONE => TWO ...`, with `$1`, `$2` and so on in all of its parts
+//! replaced. In files `\r \n \t \0 \\ \xNN` are bytes, and a `\c` at the end of a line joins it to nothing. In arguments and answers, `{{sha PATH}}`,
+//! `{{xNN}}` and `{{N times TEXT}}` are replaced.
+
+mod answer;
+pub(crate) mod mcp;
+mod play;
+
+use self::mcp::Mcp;
+use self::play::play_all;
+
+/// Plays a file of scenarios over each way in.
+fn play_every_way(text: &str) {
+    play_all(&mut Mcp::new(), text);
+}
+
+#[test]
+fn a_file_is_created_as_the_contract_says() {
+    play_every_way(include_str!("tool_calls/create_file.txt"));
+}
+
+#[test]
+fn a_file_is_patched_by_its_text() {
+    play_every_way(include_str!("tool_calls/patch.txt"));
+}
+
+#[test]
+fn an_edit_is_planned_and_applied() {
+    play_every_way(include_str!("tool_calls/plans.txt"));
+}
+
+#[test]
+fn a_bad_call_is_refused_by_name() {
+    play_every_way(include_str!("tool_calls/bad_calls.txt"));
+}

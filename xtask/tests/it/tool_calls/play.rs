@@ -1,0 +1,194 @@
+//! Plays scenarios of tool calls over one way in.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::answer::{Answer, lacking};
+use crate::processes::{Machine, make};
+use crate::scenario_text::{Part, Scenario, document, parse, unescaped};
+use crate::tree::{self, Entry, Tree, assert_same};
+
+/// A call of a tool.
+pub(super) struct Call<'a> {
+    /// The name of the caller.
+    pub(super) by: &'a str,
+    pub(super) tool: &'a str,
+    /// The arguments, as they are written.
+    pub(super) arguments: &'a str,
+}
+
+/// A way by which tools are called.
+pub(super) trait WayIn {
+    /// What it is called in reports.
+    fn name(&self) -> &'static str;
+
+    /// The machine with the project.
+    fn machine(&self) -> &Machine;
+
+    /// Makes the callers of what follows other ones than before.
+    fn begin(&mut self);
+
+    /// Calls a tool.
+    fn call(&mut self, call: &Call<'_>) -> Answer;
+}
+
+/// Plays every scenario, and reports all that fail.
+pub(super) fn play_all(way: &mut dyn WayIn, text: &str) {
+    let mut failed = Vec::new();
+    for scenario in parse(text) {
+        for case in cases(&scenario) {
+            let name = format!("{}, over {}", case.title, way.name());
+            if catch_unwind(AssertUnwindSafe(|| Play::begin(way, &name).run(&case))).is_err() {
+                failed.push(name);
+            }
+        }
+    }
+    assert!(failed.is_empty(), "failed:\n{}", failed.join("\n"));
+}
+
+fn cases(scenario: &Scenario) -> Vec<Scenario> {
+    let Some(table) = scenario.parts.iter().find(|part| part.word == "cases") else { return vec![scenario.clone()] };
+    let case = |line: &str| {
+        let texts = (1..).map(|number| format!("${number}")).zip(line.split(" => ")).collect::<Vec<_>>();
+        let fill = |text: &str| texts.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value));
+        let parts = scenario.parts.iter().filter(|part| part.word != "cases");
+        let parts = parts.map(|part| Part { rest: fill(&part.rest), body: fill(&part.body), ..part.clone() });
+        Scenario { title: format!("{} [{line:.80}]", scenario.title), parts: parts.collect() }
+    };
+    table.body.lines().filter(|line| !line.is_empty()).map(case).collect()
+}
+
+/// A scenario that is being played.
+struct Play<'a> {
+    way: &'a mut dyn WayIn,
+    name: &'a str,
+    project: PathBuf,
+    /// What the project should be.
+    expected: Tree,
+    /// What `$NAME` stands for.
+    kept: BTreeMap<String, String>,
+    answer: Option<Answer>,
+}
+
+impl<'a> Play<'a> {
+    #[expect(clippy::disallowed_methods, reason = "a test's own files")]
+    fn begin(way: &'a mut dyn WayIn, name: &'a str) -> Self {
+        way.begin();
+        way.machine().set_policy("");
+        let project = way.machine().path("project");
+        fs::remove_dir_all(&project).unwrap();
+        make(&project);
+        Self { way, name, project, expected: Tree::new(), kept: BTreeMap::new(), answer: None }
+    }
+
+    fn run(mut self, scenario: &Scenario) {
+        for part in &scenario.parts {
+            self.step(part);
+        }
+        self.check_tree();
+    }
+
+    fn step(&mut self, part: &Part) {
+        match part.word.as_str() {
+            "file" | "link" | "policy" => {
+                self.check_tree();
+                self.lay_out(part);
+            }
+            "call" => {
+                self.check_tree();
+                let (tool, by) = part.rest.split_once(" by ").unwrap_or((&part.rest, "ann"));
+                let arguments = self.filled(&part.body);
+                let answer = self.way.call(&Call { by, tool, arguments: &arguments });
+                let above = self.way.machine().path("").to_str().unwrap().trim_end_matches('/').to_owned();
+                let is_named = answer.text.contains(&above) || answer.structured.to_string().contains(&above);
+                assert!(!is_named, "{}: it names a directory above the project: {}", self.name, answer.text);
+                self.answer = Some(answer);
+            }
+            "done" => self.check_answer("", &part.body),
+            "refused" => self.check_answer(&part.rest, &part.body),
+            "text" => {
+                let answer = self.answer.as_ref().unwrap();
+                for line in self.filled(&part.body).lines() {
+                    assert!(answer.text.contains(line), "{}: no {line:?} in\n{}", self.name, answer.text);
+                }
+            }
+            "keep" => {
+                let (name, keys) = part.rest.split_once(" = ").unwrap();
+                let structured = &self.answer.as_ref().unwrap().structured;
+                let value = structured.pointer(&format!("/{}", keys.replace('.', "/")));
+                let value = value.and_then(Value::as_str).unwrap_or_else(|| panic!("{}: {structured:#}", self.name));
+                self.kept.insert(format!("${name}"), value.to_owned());
+            }
+            "after" => self.expect(part),
+            other => panic!("{}: unknown part {other:?}", self.name),
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test's own files")]
+    fn lay_out(&mut self, part: &Part) {
+        if part.word == "policy" {
+            return self.way.machine().set_policy(&part.body);
+        }
+        let (path, target) = part.rest.split_once(" -> ").unwrap_or((&part.rest, ""));
+        let place = self.project.join(path);
+        make(place.parent().unwrap());
+        if part.word == "file" {
+            fs::write(place, unescaped(&part.body)).unwrap()
+        } else {
+            symlink(target, place).unwrap()
+        }
+        self.expected = found(&self.project);
+    }
+
+    fn expect(&mut self, part: &Part) {
+        if let Some(path) = part.rest.strip_suffix(" gone") {
+            assert!(self.expected.remove(path).is_some(), "{}: {path} was not there", self.name);
+            return;
+        }
+        for parent in Path::new(&part.rest).ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty()) {
+            self.expected.entry(parent.to_str().unwrap().to_owned()).or_insert(Entry::Dir { mode: 0 });
+        }
+        self.expected.insert(part.rest.clone(), Entry::File { mode: 0, bytes: unescaped(&part.body) });
+    }
+
+    fn check_tree(&self) {
+        assert_same(&found(&self.project), &self.expected, self.name);
+    }
+
+    /// Compares the last answer with the code of its refusal, none for success, and with a part of it.
+    fn check_answer(&self, code: &str, expected: &str) {
+        let answer = self.answer.as_ref().unwrap();
+        let shown = format!("{}\n{:#}", self.name, answer.structured);
+        let found = if answer.is_error { answer.code() } else { String::new() };
+        assert_eq!((answer.is_error, found.as_str()), (!code.is_empty(), code), "{shown}");
+        if !expected.is_empty() {
+            let expected = self.filled(expected);
+            let expected = serde_json::from_str(&expected).unwrap_or_else(|error| panic!("{error} in {expected}"));
+            if let Some(lack) = lacking(&answer.structured, &expected, "answer") {
+                panic!("{lack}: {shown}");
+            }
+        }
+    }
+
+    /// A text with what it only describes.
+    fn filled(&self, text: &str) -> String {
+        let text = self.kept.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value));
+        String::from_utf8(document(&text, &self.project)).unwrap()
+    }
+}
+
+/// What is in a project, but for the modes, which depend on who runs the tests.
+fn found(project: &Path) -> Tree {
+    let mut found = tree::read(project);
+    for entry in found.values_mut() {
+        if let Entry::File { mode, .. } | Entry::Dir { mode } = entry {
+            *mode = 0;
+        }
+    }
+    found
+}
