@@ -6,8 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use aptix_model::batch::{AnchorEdit, AnchorPlace};
-use aptix_model::preview::{Action, BlanklineStyle, Evidence, Preview};
-use aptix_model::report::{FileStatus, Normalization};
+use aptix_model::preview::{BlanklineStyle, EditEvidence, Evidence, Preview};
 
 use crate::file_plan::FilePlan;
 use crate::shown::cut;
@@ -22,6 +21,13 @@ const LINE_CHARS: usize = 400;
 /// The preview of a planned anchor edit, with at most `diff_bytes` of diff; `None` for a plan without a change.
 #[must_use]
 pub fn preview(edit: &AnchorEdit, plan: &FilePlan<'_>, diff_bytes: usize) -> Option<Preview> {
+    let diff = plan.diff(diff_bytes).map(|diff| String::from_utf8_lossy(&diff).into_owned());
+    Preview::of(edit.place.kind(), &plan.report(&plan.content()), edit_evidence(edit, plan)?, diff)
+}
+
+/// The place of a planned anchor edit, before and after; `None` for a plan without a change.
+#[must_use]
+pub fn edit_evidence(edit: &AnchorEdit, plan: &FilePlan<'_>) -> Option<EditEvidence> {
     let change = plan.changes.first()?;
     let content = plan.content();
     let (old, new) = (lines(plan.base().unwrap_or_default()), lines(&content));
@@ -30,26 +36,12 @@ pub fn preview(edit: &AnchorEdit, plan: &FilePlan<'_>, diff_bytes: usize) -> Opt
     let gone = (old.len() + came).saturating_sub(new.len());
     let is_whole = matches!(edit.place, AnchorPlace::Whole { .. });
     let style = (!is_whole && !edit.content.is_empty()).then(|| blanklines(&old, above, gone, &edit.content));
-    let has = |flag| plan.normalized.contains(&flag);
-    Some(Preview {
-        path: plan.path.as_str().into(),
-        kind: edit.place.kind(),
-        action: match plan.status {
-            FileStatus::Created => Action::Create,
-            FileStatus::Unchanged | FileStatus::Failed | FileStatus::Skipped => Action::Nothing,
-            FileStatus::Modified | FileStatus::Deleted | FileStatus::Renamed => Action::Change,
-        },
-        start_line: change.start_line,
+    Some(EditEvidence {
         old_lines: gone,
-        new_lines: came,
-        file_eof_newline_added: has(Normalization::FileEofNewlineAdded),
-        content_eof_newline_added: has(Normalization::ContentEofNewlineAdded),
         style_warning: style.and_then(|style| warning(&style, &lines_at(&old, above, gone))),
         blankline_style: style,
         evidence: evidence(&old, above, gone),
         apply_evidence: evidence(&new, above, came),
-        warnings: plan.all_warnings(),
-        diff: plan.diff(diff_bytes).map(|diff| String::from_utf8_lossy(&diff).into_owned()),
     })
 }
 

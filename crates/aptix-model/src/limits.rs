@@ -67,3 +67,6 @@ pub const REPORT_DIFF_BYTES: usize = 1 << 20;
 
 /// Bytes of the places that a plan keeps for all files together; a plan with more keeps none.
 pub const PLACES_BYTES: usize = 256 << 10;
+
+/// Bytes of the evidence that a plan keeps for all files together; a plan with more keeps none.
+pub const EVIDENCE_BYTES: usize = 256 << 10;

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::preview::EditEvidence;
 use crate::report::Report;
 
 /// What a prepared batch would do. Applying the batch does exactly this, or nothing.
@@ -13,6 +14,9 @@ pub struct Plan {
     /// not change at places (it is created, deleted, renamed or written whole), where it is withheld, where a place cannot be
     /// found again by its text, and where the places are larger than [`PLACES_BYTES`](crate::limits::PLACES_BYTES).
     pub places: Vec<Vec<Place>>,
+    /// What the author of each file's edit is shown of its place, in the batch's order; `None` for an edit that is not an anchor
+    /// edit, and where the file is withheld. Nothing is applied by it.
+    pub evidence: Vec<Option<EditEvidence>>,
 }
 
 /// What came of preparing a batch.

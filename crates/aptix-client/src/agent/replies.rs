@@ -1,11 +1,13 @@
 //! What the workstation replies to the server's questions: files as they are, and what would become of a batch, under the
 //! policy of this moment. Nothing is written.
 
-use aptix_model::batch::{Batch, Content, Origin};
+use aptix_engine::preview::edit_evidence;
+use aptix_model::batch::{Batch, Content, FileEdit, Origin};
 use aptix_model::failure::Failure;
-use aptix_model::limits::{PLACES_BYTES, REPORT_DIFF_BYTES};
+use aptix_model::limits::{EVIDENCE_BYTES, PLACES_BYTES, REPORT_DIFF_BYTES};
 use aptix_model::plan::{Place, Plan, Planned};
 use aptix_model::presence::QuestionKind;
+use aptix_model::preview::EditEvidence;
 use aptix_model::question::{Question, Reply};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileReport, Report, Warning};
@@ -96,11 +98,13 @@ fn plan(
     if !blobs.is_empty() {
         return Err(refusal(blobs));
     }
-    let (mut asked, mut places, mode) = (Vec::new(), Vec::new(), Mode::Preview { is_over });
+    let (mut asked, mut places, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
+    let mode = Mode::Preview { is_over };
     let options = ApplyOptions { origin, diff_bytes: REPORT_DIFF_BYTES, ..ApplyOptions::new(policy, mode) };
     let planned = apply(local, batch, options, &mut |proposal: &Proposal<'_>| {
         asked = proposal.unanswered();
         places = proposal.plan.files.iter().map(|file| file.places(PLACES_BYTES)).collect();
+        evidence = evidence_of(proposal);
         Decision::Apply
     });
     let mut report = planned.map_err(|refused| refusal(refused.failures))?;
@@ -110,7 +114,23 @@ fn plan(
     if places.iter().flatten().map(Place::size).sum::<usize>() > PLACES_BYTES {
         places.iter_mut().for_each(Vec::clear);
     }
-    Ok(Plan { report, places })
+    for (seen, file) in evidence.iter_mut().zip(&report.files) {
+        seen.take_if(|_| file.withheld.is_some());
+    }
+    if evidence.iter().flatten().map(EditEvidence::size).sum::<usize>() > EVIDENCE_BYTES {
+        evidence.clear();
+    }
+    Ok(Plan { report, places, evidence })
+}
+
+/// What the author of each edit at an anchor is shown of its place.
+fn evidence_of(proposal: &Proposal<'_>) -> Vec<Option<EditEvidence>> {
+    let edits = proposal.plan.files.iter().zip(&proposal.batch.files);
+    let shown = edits.map(|(file, patch)| match &patch.edit {
+        FileEdit::AnchorEdit(edit) => edit_evidence(edit, file),
+        _ => None,
+    });
+    shown.collect()
 }
 
 /// The warning about a file whose change a person has to agree to.

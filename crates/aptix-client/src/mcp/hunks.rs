@@ -190,7 +190,7 @@ mod tests {
 
     fn plan(bytes: usize) -> Prepared {
         let place = Place { start_line: 1, above: vec![], old: vec![], new: vec![b'x'; bytes], below: vec![] };
-        let plan = Plan { report: Report::applied(Vec::new()), places: vec![vec![place]] };
+        let plan = Plan { report: Report::applied(Vec::new()), places: vec![vec![place]], evidence: vec![None] };
         Prepared { batch: Batch::default(), plan }
     }
 

@@ -69,7 +69,7 @@ fn plan(
         let preview = preview(edit, file, DIFF_BYTES)?;
         let diff_omitted = preview.diff.is_none();
         let report = Report { diff_omitted, ..Report::applied(vec![file.report(&file.content())]) };
-        Some((Plan { report, places: vec![file.places(PLACES_BYTES)] }, preview))
+        Some((Plan { report, places: vec![file.places(PLACES_BYTES)], evidence: Vec::new() }, preview))
     })
     .map_err(|refusal| in_words(refusal, Wording::File, batch))?
     .ok_or_else(nothing_planned)?;

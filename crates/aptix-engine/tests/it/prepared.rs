@@ -54,7 +54,8 @@ fn prepared(batch: &Batch, file: &str) -> Plan {
     let seen = [observed(file)];
     let plan = plan(&valid, &seen, &Settings::DEFAULT).unwrap();
     let [file] = plan.files.as_slice() else { panic!("one file") };
-    Plan { report: Report::applied(vec![file.report(&file.content())]), places: vec![file.places(PLACES_BYTES)] }
+    let report = Report::applied(vec![file.report(&file.content())]);
+    Plan { report, places: vec![file.places(PLACES_BYTES)], evidence: vec![None] }
 }
 
 /// A file, the codes of its warnings, and the lines that its change left.

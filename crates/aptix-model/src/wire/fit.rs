@@ -229,7 +229,7 @@ impl Step {
                 let Some(plan) = &mut preparation.plan else { return };
                 match self {
                     Self::Planned(part) => plan.report.iter_mut().for_each(|report| part.leave_out(report)),
-                    Self::Places => plan.files.iter_mut().for_each(|file| file.places.clear()),
+                    Self::Places => plan.files.iter_mut().for_each(|file| *file = v1::PlannedFile::default()),
                     _ => preparation.plan = None,
                 }
             }

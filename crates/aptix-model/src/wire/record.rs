@@ -137,7 +137,7 @@ fn basic_message(record: BatchRecord) -> v1::Batch {
     basic.edit.iter_mut().flat_map(|edit| &mut edit.files).for_each(|file| file.action = None);
     basic.report.iter_mut().for_each(without_content_of);
     if let Some(plan) = basic.preparation.as_mut().and_then(|preparation| preparation.plan.as_mut()) {
-        plan.files.iter_mut().for_each(|file| file.places.clear());
+        plan.files.iter_mut().for_each(|file| *file = v1::PlannedFile::default());
         plan.report.iter_mut().for_each(without_content_of);
     }
     v1::Batch { content_omitted: true, ..basic }

@@ -324,7 +324,7 @@ mod tests {
             ]
         };
         let plan = |report, files| Answer::Prepare(v1::Plan { report, files });
-        let places = v1::PlannedFile { places: vec![v1::Place::default(); MANY] };
+        let places = v1::PlannedFile { places: vec![v1::Place::default(); MANY], evidence: None };
         let others = [
             Answer::Failure(failure()),
             read(vec![v1::FileResult::default(); MANY]),

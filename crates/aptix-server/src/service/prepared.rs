@@ -10,8 +10,9 @@ use aptix_model::events::event::Event;
 use aptix_model::events::trace::Trace;
 use aptix_model::failure::Failure;
 use aptix_model::id::WorkspaceId;
-use aptix_model::limits::PLACES_BYTES;
+use aptix_model::limits::{EVIDENCE_BYTES, PLACES_BYTES};
 use aptix_model::plan::{Place, Plan, Planned};
+use aptix_model::preview::EditEvidence;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::wire::question::Ask;
@@ -197,6 +198,10 @@ fn check_places(workspace: &WorkspaceId, batch: &Batch, plan: &Plan) -> Result<(
     if bytes > PLACES_BYTES {
         return Err(wrong(workspace, &format!("the places have {bytes} bytes, expected at most {PLACES_BYTES}")));
     }
+    let bytes: usize = plan.evidence.iter().flatten().map(EditEvidence::size).sum();
+    if bytes > EVIDENCE_BYTES {
+        return Err(wrong(workspace, &format!("the evidence has {bytes} bytes, expected at most {EVIDENCE_BYTES}")));
+    }
     Ok(())
 }
 
@@ -208,7 +213,7 @@ fn check_room(batch: &Batch, planned: &Planned) -> Result<(), Failure> {
             let mut files = plan.report.files.clone();
             files.iter_mut().for_each(|file| file.warnings.clear());
             let report = aptix_model::report::Report::applied(files);
-            v1::Plan::from(Plan { report, places: Vec::new() }).encoded_len()
+            v1::Plan::from(Plan { report, places: Vec::new(), evidence: Vec::new() }).encoded_len()
         }
     };
     check_size(edit_bytes(batch).saturating_add(bound), batch)

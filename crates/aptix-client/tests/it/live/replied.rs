@@ -178,6 +178,37 @@ fn a_preview_shows_nothing_that_is_withheld() {
     assert_eq!(same.warnings, other.warnings);
 }
 
+/// The plan of an edit at an anchor.
+fn prepared(scene: &Scene, path: &str, place: v1::anchor_edit::Place) -> v1::Plan {
+    let edit = v1::AnchorEdit { place: Some(place), content: "new\n".to_owned(), ..v1::AnchorEdit::default() };
+    let target = Some(v1::file_patch::Target::Path(path.to_owned()));
+    let action = Some(v1::file_patch::Action::AnchorEdit(edit));
+    let file = v1::FilePatch { target, action, ..v1::FilePatch::default() };
+    let edit = Some(v1::Edit { files: vec![file], ..v1::Edit::default() });
+    let question = v1::question::Ask::Prepare(v1::PrepareQuestion { edit, origin: None });
+    let Answer::Prepare(plan) = reply(scene, question) else { panic!("no plan") };
+    plan
+}
+
+/// WS-MOD-5.2.1: a plan shows the place of an edit at an anchor, before and after; nothing of a file that is withheld.
+#[test]
+fn a_plan_shows_the_place_of_an_edit_unless_it_is_withheld() {
+    let scene = Scene::set();
+    scene.put("a.txt", "1\n\n3\n4\n");
+    let range = v1::LineSpan { start_line: 3, end_line: Some(3) };
+    let plan = prepared(&scene, "a.txt", v1::anchor_edit::Place::Range(range));
+    let shown = plan.files[0].evidence.clone().unwrap();
+    let (before, after) = (shown.before.unwrap(), shown.after.unwrap());
+    assert_eq!((shown.old_lines, before.above.as_str(), before.range.as_str()), (1, "1\n\n", "3\n"));
+    assert_eq!((after.range.as_str(), after.below.as_str(), after.left_out), ("new\n", "4\n", 0));
+    assert_eq!(shown.blank_lines.unwrap().file_above, 1);
+    scene.put_policy("excerpts = \"after_approval\"\n");
+    let plan = prepared(&scene, "a.txt", v1::anchor_edit::Place::Range(range));
+    let failure = &plan.report.unwrap().failures[0];
+    assert_eq!((failure.reason.as_str(), failure.detail.as_str()), ("APPROVAL_REQUIRED", "WITHHELD"));
+    assert!(plan.files.is_empty(), "{:?}", plan.files);
+}
+
 /// Every file below a directory, with its bytes.
 fn walk(directory: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut found = Vec::new();

@@ -1292,6 +1292,67 @@ pub struct PlannedFile {
     /// file must be as it was when the batch is applied.
     #[prost(message, repeated, tag = "1")]
     pub places: ::prost::alloc::vec::Vec<Place>,
+    /// What the author is shown of the place of an edit at an anchor (WS-MOD 2.1). Absent for other edits, where the file is
+    /// withheld, and where the evidence of all files has more than 256 KiB. Nothing is applied by it.
+    #[prost(message, optional, tag = "2")]
+    pub evidence: ::core::option::Option<EditEvidence>,
+}
+/// The place of an edit at an anchor, before and after.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct EditEvidence {
+    /// How many lines go.
+    #[prost(uint32, tag = "1")]
+    pub old_lines: u32,
+    /// Blank lines where old and new text meet. Absent for a whole file, and for an edit without content.
+    #[prost(message, optional, tag = "2")]
+    pub blank_lines: ::core::option::Option<BlankLines>,
+    /// What may look wrong about them, in words. Empty if nothing does.
+    #[prost(string, tag = "3")]
+    pub style_warning: ::prost::alloc::string::String,
+    /// The place as it is.
+    #[prost(message, optional, tag = "4")]
+    pub before: ::core::option::Option<ShownLines>,
+    /// The place as it will be.
+    #[prost(message, optional, tag = "5")]
+    pub after: ::core::option::Option<ShownLines>,
+}
+/// Blank lines where old and new text meet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BlankLines {
+    /// Blank lines of the file right above the place.
+    #[prost(uint32, tag = "1")]
+    pub file_above: u32,
+    /// Blank lines that the content begins with.
+    #[prost(uint32, tag = "2")]
+    pub content_leading: u32,
+    /// Blank lines that the content ends with.
+    #[prost(uint32, tag = "3")]
+    pub content_trailing: u32,
+    /// Blank lines of the file right below the place.
+    #[prost(uint32, tag = "4")]
+    pub file_below: u32,
+    /// Whether there is any line above.
+    #[prost(bool, tag = "5")]
+    pub has_above: bool,
+    /// Whether there is any line below.
+    #[prost(bool, tag = "6")]
+    pub has_below: bool,
+}
+/// Lines as they are shown: each is followed by a line feed, and cut where it is long.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShownLines {
+    /// Up to 3 lines above the place.
+    #[prost(string, tag = "1")]
+    pub above: ::prost::alloc::string::String,
+    /// Up to 20 lines of the place.
+    #[prost(string, tag = "2")]
+    pub range: ::prost::alloc::string::String,
+    /// How many more it has.
+    #[prost(uint32, tag = "3")]
+    pub left_out: u32,
+    /// Up to 3 lines below the place.
+    #[prost(string, tag = "4")]
+    pub below: ::prost::alloc::string::String,
 }
 /// Whole lines that a plan replaces, with as many of the lines around them as single the place out in the file.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
