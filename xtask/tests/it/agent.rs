@@ -21,8 +21,12 @@ fn several_files_change_in_one_batch_and_become_the_cloud_files() {
     // The agent answers from its disk; without one the cloud copy has the same.
     let read = || machine.ask(&server, "read", &["project/src/one.txt"]);
     for source in ["ACTIVE", "CLOUD"] {
-        eventually("a read comes from there", || read().0["source"] == source);
-        let (read, code) = read();
+        let (mut found, mut code) = (Value::Null, None);
+        eventually("a read comes from there", || {
+            (found, code) = read();
+            found["source"] == source
+        });
+        let read = found;
         assert_eq!((code, &read["content"]), (Some(0), &"1\nnew\n2\n".into()), "{read}");
         assert_eq!((&read["path"], &read["source"]), (&"Src/One.txt".into(), &source.into()), "{read}");
         assert_eq!(read["sha256"], done["files"][0]["sha256"]);
@@ -107,6 +111,9 @@ fn a_created_file_is_logged_on_both_sides() {
     for field in ["Success=false", "ErrorCode=\"FileExists\""] {
         assert!(executed[1].contains(field), "{field} in {}", executed[1]);
     }
+    eventually("the server logs the result", || {
+        machine.logged("server.log").contains("Tool.CreateFile.ResultReceived")
+    });
     let log = machine.logged("server.log");
     assert!(log.contains("Tool.CreateFile.Forwarded"), "{log}");
     let result = log.lines().find(|line| line.contains("Tool.CreateFile.ResultReceived")).unwrap();

@@ -28,9 +28,9 @@ use self::raw::{Raw, framed};
 use crate::processes::{Machine, Server, create_request, get_request};
 
 /// The deadline of each call of the quiet client.
-const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(30);
 /// Nothing that is waited for takes longer, unless it is broken.
-const SOON: Duration = Duration::from_secs(40);
+const SOON: Duration = Duration::from_secs(120);
 /// The window that a client has unless it asks for another.
 const WINDOW: u32 = 65_535;
 

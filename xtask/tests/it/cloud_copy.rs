@@ -26,8 +26,10 @@ fn states(machine: &Machine, server: &Server) -> Vec<Value> {
 
 /// Serves until as many batches are stored, then stops.
 fn serve_until(machine: &Machine, server: &Server, mut agent: Running, batches: usize) {
-    eventually("the differences are reported", || states(machine, server).len() == batches);
+    eventually("the differences are reported", || states(machine, server).len() >= batches);
     assert_eq!(agent.terminate(), Some(0));
+    let states = states(machine, server);
+    assert_eq!(states.len(), batches, "{states:?}");
 }
 
 /// What the server holds of a file while no agent is connected.

@@ -91,7 +91,7 @@ fn create_files(machine: &Machine, url: &str, stop: &AtomicBool) -> (Vec<(String
 /// Submits until the server can be reached. A submit that never reached one has stored nothing.
 fn submit(machine: &Machine, url: &str, how: &[&str], document: &str) -> Value {
     let arguments = [&["submit", "--server", url, "--workspace", "demo", "--json"], how, &[document]].concat();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(180);
     loop {
         let output = machine.aptix(&arguments).output().unwrap();
         let (answer, code) = json(&output);
@@ -100,7 +100,7 @@ fn submit(machine: &Machine, url: &str, how: &[&str], document: &str) -> Value {
             Some(0) => return answer,
             code => panic!("exit {code:?}: {answer} {}", String::from_utf8_lossy(&output.stderr)),
         }
-        assert!(Instant::now() < deadline, "no server for a minute: {answer}");
+        assert!(Instant::now() < deadline, "no server for three minutes: {answer}");
     }
 }
 

@@ -15,7 +15,7 @@ use crate::processes::{Machine, Running, Server, create_request, eventually, get
 use crate::skip::skip;
 
 /// Nothing that is waited for takes longer, unless it is broken.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(120);
 
 /// Faults in a running process, until this is dropped.
 struct Faults {

@@ -68,7 +68,7 @@ impl Terminal {
     pub(crate) fn until(&mut self, text: &str) -> String {
         self.seen.clear();
         while !self.seen.ends_with(text) {
-            let byte = self.screen.recv_timeout(Duration::from_secs(30));
+            let byte = self.screen.recv_timeout(Duration::from_secs(120));
             let byte = byte.unwrap_or_else(|_| panic!("{text:?} was not shown, but {:?}", self.seen));
             self.seen.push(char::from(byte));
         }

@@ -238,12 +238,12 @@ impl Running {
     }
 }
 
-/// Waits until something holds; half a minute is enough for anything here.
+/// Waits until something holds, and holds for good: a busy machine may look late. Two minutes are enough for anything here.
 #[track_caller]
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within half a minute");
+        assert!(Instant::now() < deadline, "{what}: not within two minutes");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

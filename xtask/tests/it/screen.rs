@@ -90,7 +90,7 @@ impl Screen {
     /// Shows what comes next.
     #[track_caller]
     fn show(&mut self, missing: impl Fn() -> String) {
-        let bytes = self.shown.recv_timeout(Duration::from_secs(30)).unwrap_or_else(|_| panic!("{}", missing()));
+        let bytes = self.shown.recv_timeout(Duration::from_secs(120)).unwrap_or_else(|_| panic!("{}", missing()));
         self.emulator.process(&bytes);
         self.all.process(&bytes);
         self.raw.extend(bytes);

@@ -161,7 +161,7 @@ async fn reading_resumes_where_it_ended_or_where_the_server_can() {
     scene.server.script.lock().unwrap().refuse_watch = [future, compacted].into();
     scene.start(Approve::Auto);
     let watched = || scene.server.script.lock().unwrap().watched_after.clone();
-    eventually("it reads again", || watched().len() == 4).await;
+    eventually("it reads again", || watched().len() >= 4).await;
     assert_eq!(watched(), [0, 3, 0, 0]);
     scene.server.send(batch(4, "c.txt", create("")));
     scene.report(5, 4).await;
@@ -271,10 +271,13 @@ async fn an_event_that_cannot_be_understood_is_passed_over() {
 
 #[tokio::test]
 async fn a_server_that_gives_no_sign_of_life_is_left() {
-    let scene = Scene::set(Approve::Auto);
-    let watched = || scene.server.script.lock().unwrap().watched_after.len();
-    eventually("it reads", || watched() == 1).await;
+    let mut scene = Scene::set(Approve::Auto);
+    scene.stop().await;
+    scene.server.script.lock().unwrap().stated_interval = Some(std::time::Duration::from_millis(100));
     scene.server.be_alive(false);
+    let before = scene.server.script.lock().unwrap().watched_after.len();
+    scene.start(Approve::Auto);
+    let watched = || scene.server.script.lock().unwrap().watched_after.len() - before;
     eventually("it connects again", || watched() >= 2).await;
     scene.server.be_alive(true);
     scene.server.send(insert(1));
@@ -409,7 +412,7 @@ async fn a_batch_begun_under_a_lost_lease_is_not_written() {
     let held = || refusal(Code::Unavailable, "UNAVAILABLE", &[("detail", "LEASE_HELD")]);
     scene.server.send_contents(false);
     scene.server.send(batch(1, "x.txt", blob(&content, 4)));
-    eventually("it reads", || scene.server.script.lock().unwrap().watched_after.len() == 1).await;
+    eventually("it reads", || !scene.server.script.lock().unwrap().watched_after.is_empty()).await;
     scene.server.script.lock().unwrap().refuse_watch = [held(), held(), held()].into();
     scene.server.end_watch();
     scene.server.send_contents(true);

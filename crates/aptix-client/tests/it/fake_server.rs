@@ -14,6 +14,9 @@ use tonic::transport::server::TcpIncoming;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_types::{ErrorDetails, StatusExt};
 
+/// An agent leaves a server that is silent for three times as long: too long for a pause of a busy machine.
+const PATIENT: Duration = Duration::from_secs(60);
+
 /// What the fake does, and what was done to it.
 #[derive(Default)]
 pub(crate) struct Script {
@@ -33,6 +36,8 @@ pub(crate) struct Script {
     pub(crate) revisions: VecDeque<u64>,
     /// The revisions that the next heartbeats are given, instead of that of the last event.
     pub(crate) heartbeats: VecDeque<u64>,
+    /// The heartbeat interval that the next leases state, instead of one that no busy machine misses.
+    pub(crate) stated_interval: Option<Duration>,
     /// Events after this revision have cursors.
     pub(crate) bound_after: Option<u64>,
     /// Every received message, as bytes, except the parts of blobs, which are in `blobs`.
@@ -201,14 +206,14 @@ impl v1::agent_service_server::AgentService for FakeServer {
         let first = requests.next().await.unwrap()?.message;
         let Some(v1::serve_request::Message::Hello(hello)) = first else { panic!("an agent says Hello first") };
         let after = hello.after_revision;
-        let epoch = {
+        let (epoch, stated) = {
             let mut script = self.script.lock().unwrap();
             script.hellos.push(hello);
             script.watched_after.push(after);
             if let Some(status) = script.refuse_watch.pop_front() {
                 return Err(status);
             }
-            script.watched_after.len() as u64
+            (script.watched_after.len() as u64, script.stated_interval.unwrap_or(PATIENT))
         };
         let interval = Duration::from_millis(100);
         let (sender, answers) = tokio::sync::mpsc::channel(1);
@@ -225,7 +230,7 @@ impl v1::agent_service_server::AgentService for FakeServer {
         tokio::spawn(ask_all(self.questions.subscribe(), sender.clone()));
         tokio::spawn(hear(requests, Arc::clone(&self.script), self.hears.subscribe()));
         tokio::spawn(async move {
-            let (secret, heartbeat_interval) = (secret_of(epoch), Some(interval.try_into().unwrap()));
+            let (secret, heartbeat_interval) = (secret_of(epoch), Some(stated.try_into().unwrap()));
             let lease = v1::Lease { epoch, heartbeat_interval, secret, ..v1::Lease::default() };
             let mut message = Message::Lease(lease);
             let mut sent = after;

@@ -106,7 +106,7 @@ fn is_behind_the_wall(arguments: &[&str]) {
         tasks.filter_map(|task| fs::read_to_string(task.path().join("status")).ok()).collect::<Vec<_>>()
     };
     let is_behind = |status: &String| status.lines().any(|line| line == "NoNewPrivs:\t1");
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
     // It waits for its document, with threads that were all started behind the wall.
     while !(threads().len() > 1 && threads().iter().all(is_behind)) {
         assert!(std::time::Instant::now() < deadline, "{arguments:?} is not behind the wall");

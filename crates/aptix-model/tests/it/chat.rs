@@ -465,13 +465,13 @@ fn no_answer_takes_long() {
         "a.b\n<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n",
     ] {
         let text = format!("So:\n{}", piece.repeat(100_000 / piece.len()));
-        let started = std::time::Instant::now();
+        let started = cpu_time::ThreadTime::now();
         let _ = parse(text.as_bytes(), Some(Dialect::Chat));
         let took = started.elapsed();
         assert!(took.as_secs() < 5, "{piece:?} took {took:?}");
     }
     for open in ["<tool_call>\n", "<aptix>\n"] {
-        let started = std::time::Instant::now();
+        let started = cpu_time::ThreadTime::now();
         refuse(&format!("So:\n{}", open.repeat(40_000)), "INVALID_REQUEST.FENCE", "has no end");
         assert!(started.elapsed().as_secs() < 5, "{open:?} took {:?}", started.elapsed());
     }

@@ -90,7 +90,7 @@ async fn an_upload_must_be_what_it_announces() {
 #[tokio::test]
 async fn a_stalled_upload_is_ended() {
     let dispatch = Settings { transfers: aptix_server::caller::Share::of(1), ..Settings::default() };
-    let upload_idle = Duration::from_secs(1);
+    let upload_idle = Duration::from_secs(3);
     let server = Server::with(Options { dispatch, upload_idle, ..Options::default() });
     let mut client = server.connect().await;
     let (parts, stream) = mpsc::channel(4);

@@ -20,7 +20,7 @@ use crate::server::{
 };
 
 /// A deadline that tests wait for.
-const QUIET: Duration = Duration::from_millis(200);
+const QUIET: Duration = Duration::from_secs(2);
 
 /// A message over 4 MiB is refused, and the connection lives.
 #[tokio::test]
@@ -411,7 +411,7 @@ async fn nothing_that_is_idle_holds_up_the_end() {
     drop((download, client, uploading));
     let begun = tokio::time::Instant::now();
     server.stop().await.unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 /// A call whose message never comes is ended at its deadline.

@@ -88,7 +88,7 @@ async fn a_hello_that_is_not_as_described_is_refused_by_field() {
 #[tokio::test]
 async fn a_caller_without_a_hello_is_cut_off() {
     let dispatch = Settings { heartbeat: Duration::from_secs(3600), ..Settings::default() };
-    let options = Options { dispatch, request_idle: Duration::from_millis(100), ..Options::default() };
+    let options = Options { dispatch, request_idle: Duration::from_secs(2), ..Options::default() };
     let server = Server::with(options);
     let mut client = server.connect().await;
     let silent = client.agent.serve(tokio_stream::pending::<v1::ServeRequest>());

@@ -47,9 +47,9 @@ impl Program {
         let mut child = self.child.take().unwrap();
         let (ended, end) = mpsc::sync_channel(1);
         std::thread::spawn(move || ended.send(child.wait().unwrap().code()));
-        end.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| {
+        end.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| {
             self.signal("-KILL");
-            panic!("the server ends within ten seconds")
+            panic!("the server ends within a minute")
         })
     }
 }

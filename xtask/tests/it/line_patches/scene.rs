@@ -18,7 +18,7 @@ use crate::processes::{Machine, Running, Server, connected, wait_until_served};
 use crate::scenario_text::{Part, unescaped};
 
 /// How long a batch may take to end.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The machine's project, the server and the agent, and the caller.
 pub(crate) struct Scene {

@@ -42,8 +42,8 @@ impl Editor {
             stream.is_some()
         });
         let stream = stream.unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        stream.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(120))).unwrap();
         Self { stream: BufReader::new(stream), root }
     }
 

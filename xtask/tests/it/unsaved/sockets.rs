@@ -54,7 +54,7 @@ fn an_agent_without_a_socket_serves_on() {
     write(&socket, "in the way");
     let agent = machine.agent(&server);
     wait_until_served(&server);
-    assert!(machine.logged("agent.log").contains("is not a socket; move it away"), "{}", machine.logged("agent.log"));
+    eventually("the log says what to do", || machine.logged("agent.log").contains("is not a socket; move it away"));
     assert_eq!(std::fs::read_to_string(&socket).unwrap(), "in the way");
     drop(agent);
     let deep = machine.path(&format!("state/{}", "d".repeat(100)));

@@ -80,7 +80,7 @@ async fn a_local_batch_is_reported_again_as_it_was() {
         server.script.lock().unwrap().lose_local = None;
         let _killed_at_the_end = start(place.path(), &server).await;
         let stored = if lost == Lost::Answer { 2 } else { 1 };
-        eventually("the batch is reported", || reports_of_first(&server).len() == stored).await;
+        eventually("the batch is reported", || reports_of_first(&server).len() >= stored).await;
         let reports = reports_of_first(&server);
         assert!(reports.iter().all(|again| *again == reports[0]), "{lost:?}: {reports:?}");
     }
@@ -90,9 +90,8 @@ async fn a_local_batch_is_reported_again_as_it_was() {
 #[tokio::test]
 async fn an_undo_is_reported_after_the_batch_that_it_takes_back() {
     const ATTEMPTS: usize = 6;
-    let refused = || vec![internal(); ATTEMPTS].into();
     let mut scene = Scene::set(Approve::Auto);
-    scene.server.script.lock().unwrap().refuse_report = refused();
+    scene.server.script.lock().unwrap().refuse_report = vec![internal(); 10 * ATTEMPTS].into();
     scene.server.send(batch(1, "new.txt", create("new\n")));
     scene.report(ATTEMPTS, 1).await;
     scene.stop().await;
@@ -100,7 +99,8 @@ async fn an_undo_is_reported_after_the_batch_that_it_takes_back() {
     undo.args(["undo", "--root"]).arg(format!("ws={}", scene.place.path().join("ws").display()));
     let undone = undo.env("XDG_STATE_HOME", scene.place.path()).env("HOME", scene.place.path()).output().unwrap();
     assert!(undone.status.success(), "{undone:?}");
-    scene.server.script.lock().unwrap().refuse_report = refused();
+    let before = scene.server.script.lock().unwrap().reports.len();
+    scene.server.script.lock().unwrap().refuse_report = vec![internal(); ATTEMPTS].into();
     scene.start(Approve::Auto);
     let reported = async {
         while scene.server.script.lock().unwrap().locals.is_empty() {
@@ -108,8 +108,8 @@ async fn an_undo_is_reported_after_the_batch_that_it_takes_back() {
         }
     };
     // The agent tries again after a while.
-    tokio::time::timeout(Duration::from_secs(60), reported).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(120), reported).await.unwrap();
     let script = scene.server.script.lock().unwrap();
-    assert_eq!((script.reports.len(), script.refuse_report.len()), (2 * ATTEMPTS + 1, 0));
+    assert_eq!((script.reports.len(), script.refuse_report.len()), (before + ATTEMPTS + 1, 0));
     assert!(!script.locals[0].reverts.is_empty(), "{:?}", script.locals);
 }

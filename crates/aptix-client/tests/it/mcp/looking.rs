@@ -219,7 +219,7 @@ fn a_costly_pattern_is_refused_by_name() {
     ] {
         let begun = Instant::now();
         assert_eq!(client.refused("ripgrep_content", &json!({ "pattern": pattern })), expected, "{pattern:.40}");
-        assert!(begun.elapsed() < Duration::from_secs(8), "{pattern:.40} took {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(40), "{pattern:.40} took {:?}", begun.elapsed());
     }
     let answer = client.done("ripgrep_content", &json!({ "pattern": "[^\\n]wo|[^c]\\\\n" }));
     assert_eq!(answer.text, "small.txt\n2:two\n\n");
