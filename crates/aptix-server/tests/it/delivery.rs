@@ -25,7 +25,8 @@ use crate::server::{
 };
 
 /// TUL-002-8.6.4, TUL-002-8.6.7, TUL-002-8.6.8: the stored batch is handed to the agent; the new file is uploaded, and
-/// with the report it becomes the cloud file. TUL-004-3.2.5: request and result stay readable, with the turn they belong to.
+/// with the report it becomes the cloud file. TUL-004-3.2.5, TUL-004-6.1.4.1: request and result stay readable, with the turn they
+/// belong to.
 #[tokio::test]
 async fn a_batch_goes_to_its_agent_and_its_files_become_cloud_files() {
     let server = Server::start();

@@ -124,6 +124,11 @@ pub const SENTENCES: &[Sentence] = &[
     say("TUL-004-7.3.2", Part::NewFiles, "Do not use it to append to a file."),
     say("TUL-004-7.3.3", Part::NewFiles, "Do not use it for binary content."),
     say("TUL-004-7.3.4", Part::NewFiles, "A call for a file outside of the workspace fails."),
+    say(
+        "TUL-004-4.2.5",
+        Part::NewFiles,
+        "Write every line of the content: a comment does not stand for lines left out.",
+    ),
     say("TUL-004-7.4.1", Part::NewFiles, "Give all of the file: it is written in one go."),
     say(
         "TUL-004-7.4.2",
@@ -201,5 +206,10 @@ pub const SENTENCES: &[Sentence] = &[
         "WS-MOD-3.1.1",
         Part::Plans,
         "Prepare an edit and apply it in two separate messages: the calls of one message run in parallel and do not see each other's results.",
+    ),
+    say(
+        "WS-MOD-4.2.14",
+        Part::Plans,
+        "Leave optional arguments out; only where your provider requires every argument, give an empty text, 0 or null for one that you do not mean.",
     ),
 ];
