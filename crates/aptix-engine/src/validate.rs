@@ -149,5 +149,9 @@ fn check_edit<'a>(edit: &'a FileEdit, site: &mut Site<'_, 'a>) -> Option<(Base, 
             site.report("localChange", || Violation::LocalChange);
             return None;
         }
+        FileEdit::Revert(_) => {
+            site.report("revert", || Violation::Revert);
+            return None;
+        }
     })
 }

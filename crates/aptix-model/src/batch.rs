@@ -6,6 +6,7 @@ mod anchor;
 mod diff;
 mod kind;
 mod line_patch;
+mod revert;
 mod search;
 mod whole_file;
 
@@ -20,6 +21,7 @@ use crate::quote::Quote;
 pub use anchor::{Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Occurrence};
 pub use diff::{Chunk, ChunkLine, ContextPatch, GitKind, GitPatch, Hunk, HunkLine, LineKind};
 pub use line_patch::{Change, LinePatch, Operation};
+pub use revert::Revert;
 pub use search::{
     EditorCommand, EditorCommands, Reindent, Replacement, Replacements, Scope, SearchChange, SearchOperation,
     SearchPatch,
@@ -171,6 +173,8 @@ pub enum FileEdit {
     AnchorEdit(AnchorEdit),
     /// The file was changed on the workstation itself; the report of the batch has what became of it. Never planned.
     LocalChange,
+    /// What another batch did to the file is taken back. Only in a batch that the server made to that end.
+    Revert(Revert),
 }
 
 impl FileEdit {
@@ -186,7 +190,7 @@ impl FileEdit {
             Self::GitSeries(parts) => parts.iter().map(|part| part.hunks.len()).sum(),
             Self::ContextPatch(patch) => patch.chunks.len(),
             Self::AnchorEdit(_) => 1,
-            Self::CreateFile(_) | Self::WriteFile(_) | Self::DeleteFile | Self::LocalChange => 0,
+            Self::CreateFile(_) | Self::WriteFile(_) | Self::DeleteFile | Self::LocalChange | Self::Revert(_) => 0,
         }
     }
 
@@ -220,7 +224,8 @@ impl FileEdit {
             | Self::EditorCommands(_)
             | Self::Replacements(_)
             | Self::AnchorEdit(_)
-            | Self::LocalChange => false,
+            | Self::LocalChange
+            | Self::Revert(_) => false,
         }
     }
 
@@ -245,7 +250,12 @@ impl FileEdit {
                 }
             }
             Self::ContextPatch(patch) => keep(&mut patch.chunks, index),
-            Self::CreateFile(_) | Self::WriteFile(_) | Self::DeleteFile | Self::AnchorEdit(_) | Self::LocalChange => {}
+            Self::CreateFile(_)
+            | Self::WriteFile(_)
+            | Self::DeleteFile
+            | Self::AnchorEdit(_)
+            | Self::LocalChange
+            | Self::Revert(_) => {}
         }
     }
 
@@ -256,6 +266,7 @@ impl FileEdit {
             Self::GitPatch(patch) => patch.moved_to(),
             Self::GitSeries(parts) => parts.iter().rev().find_map(GitPatch::moved_to),
             Self::ContextPatch(patch) => patch.move_to.as_deref(),
+            Self::Revert(revert) => revert.move_to.as_deref(),
             _ => None,
         }
     }

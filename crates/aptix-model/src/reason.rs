@@ -62,7 +62,7 @@ catalogue! {
         AuthorDeclined = "AUTHOR_DECLINED",
         /// The wanted dialect has no words for the edit.
         NotExpressible = "NOT_EXPRESSIBLE",
-        /// The file already has every change of the patch.
+        /// The file already has every change of the patch, or the batch is taken back already.
         AlreadyApplied = "ALREADY_APPLIED",
         /// A file that must not exist does.
         FileExists = "FILE_EXISTS",

@@ -62,6 +62,19 @@ pub enum Source {
         /// The batch that it took back, if it was an undo; the server need not know it.
         reverts: Option<BatchId>,
     },
+    /// The server made it to take another batch back.
+    Revert(Reverting),
+}
+
+/// Which batch a revert takes back, for whom and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reverting {
+    /// The batch that is taken back.
+    pub of: BatchId,
+    /// Who asked for it.
+    pub author: Actor,
+    /// Why, if they said; known to the server alone, which records it with the first step.
+    pub reason: Option<String>,
 }
 
 /// How a batch was prepared.
@@ -85,7 +98,17 @@ impl BatchRecord {
     pub fn preparation(&self) -> Option<&Preparation> {
         match &self.source {
             Source::Prepared(preparation) => Some(preparation),
-            Source::Submitted | Source::Local { .. } => None,
+            Source::Submitted | Source::Local { .. } | Source::Revert(_) => None,
+        }
+    }
+
+    /// The batch that it takes back, if it takes one back.
+    #[must_use]
+    pub const fn reverts(&self) -> Option<BatchId> {
+        match &self.source {
+            Source::Local { reverts, .. } => *reverts,
+            Source::Revert(reverting) => Some(reverting.of),
+            Source::Submitted | Source::Prepared(_) => None,
         }
     }
 
@@ -98,6 +121,7 @@ impl BatchRecord {
                 Actor { kind: ActorKind::Author, name: Some(preparation.owner.as_str().to_owned()) }
             }
             Source::Local { author, .. } => author.clone(),
+            Source::Revert(reverting) => reverting.author.clone(),
         }
     }
 }

@@ -34,6 +34,7 @@ mod readme;
 mod refused;
 mod restore;
 mod resumed;
+mod revert;
 #[path = "../../../crates/aptix-client/tests/it/scenario_text.rs"]
 mod scenario_text;
 mod screen;

@@ -2,14 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 
-use aptix_model::batch::{Batch, BlobRef, Content};
+use aptix_model::batch::{Batch, BlobRef, Content, FileEdit, FilePatch};
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::limits::{Limits, REPORT_DIFF_BYTES};
 use aptix_model::plan::Plan;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, Source};
 use aptix_model::report::Report;
 use tokio_util::sync::CancellationToken;
 
@@ -17,11 +17,12 @@ use super::approval::Question;
 use super::error::AgentError;
 use super::service::{Agent, Session};
 use super::warnings;
-use crate::apply::proposal::Decision;
+use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::traced::Traced;
-use crate::apply::{self, ApplyOptions, Hidden, Mode};
+use crate::apply::{self, ApplyOptions, Hidden, Mode, Refusal};
 use crate::connection::receipt::{self, Receipt};
 use crate::connection::{CallError, Connection};
+use crate::undo;
 use crate::workspace::keep::outbox;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -96,9 +97,16 @@ pub(super) async fn attempt(
             return Err(Unfinished::Interrupted);
         }
     };
+    let task = match (&record.source, prepared) {
+        (Source::Revert(reverting), _) => match check_reverts(&batch, reverting.of) {
+            Ok(()) => Task::Revert(batch, reverting.of),
+            Err(failure) => return Ok(Err(vec![failure])),
+        },
+        (_, Some(plan)) => Task::Prepared(batch, plan),
+        (_, None) => Task::Apply(batch),
+    };
     let (of_batch, token) = (traced.clone(), withdrawn.clone());
-    let outcome =
-        agent.blocking(move |agent| commit(agent, id, &of_batch, (&batch, prepared.as_ref()), &token)).await?;
+    let outcome = agent.blocking(move |agent| commit(agent, id, &of_batch, &task, &token)).await?;
     outcome.ok_or_else(|| match agent.stop.is_cancelled() {
         true => Unfinished::Interrupted,
         false => Unfinished::cancelled(session, traced),
@@ -156,14 +164,50 @@ fn check_size(blob: BlobRef, fetched: u64) -> Result<(), Failure> {
     Err(Failure::new(Reason::TooLarge, message).detail(Detail::File).hint("send several smaller batches"))
 }
 
-/// Applies a batch whose blobs are fetched, as it was planned if it was prepared; nothing if a question about it became void. Blocks.
-fn commit(
-    agent: &Agent,
-    id: BatchId,
-    traced: &Traced,
-    (batch, prepared): (&Batch, Option<&Plan>),
-    withdrawn: &CancellationToken,
-) -> Option<Outcome> {
+/// What is to be done for a batch whose blobs are fetched.
+enum Task {
+    /// Its edits are planned and made.
+    Apply(Batch),
+    /// They are made as they were planned when it was prepared.
+    Prepared(Batch, Plan),
+    /// The batch of this id is taken back.
+    Revert(Batch, BatchId),
+}
+
+impl Task {
+    const fn batch(&self) -> &Batch {
+        match self {
+            Self::Apply(batch) | Self::Prepared(batch, _) | Self::Revert(batch, _) => batch,
+        }
+    }
+
+    /// Carries it out.
+    fn run(
+        &self,
+        local: &Workspace,
+        options: ApplyOptions<'_>,
+        confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
+    ) -> Result<Report, Refusal> {
+        match self {
+            Self::Apply(batch) => apply::apply(local, batch, options, confirm),
+            Self::Prepared(batch, plan) => {
+                apply::apply(local, batch, ApplyOptions { prepared: Some(plan), ..options }, confirm)
+            }
+            Self::Revert(batch, of) => undo::revert(local, (batch, *of), options, confirm),
+        }
+    }
+}
+
+/// Refuses a batch that is to take another one back and holds any other edit.
+fn check_reverts(batch: &Batch, of: BatchId) -> Result<(), Failure> {
+    let is_revert = |file: &FilePatch| matches!(&file.edit, FileEdit::Revert(revert) if revert.batch == of);
+    let Some(other) = batch.files.iter().position(|file| !is_revert(file)) else { return Ok(()) };
+    let message = format!("the batch takes batch {of} back, and has an edit that does something else");
+    Err(Failure::new(Reason::InvalidRequest, message).field(format!("edit.files[{other}]")).hint("update the server"))
+}
+
+/// Carries out what a batch asks for; nothing if a question about it became void. Blocks.
+fn commit(agent: &Agent, id: BatchId, traced: &Traced, task: &Task, withdrawn: &CancellationToken) -> Option<Outcome> {
     let Agent { local, service, approval, stop, .. } = agent;
     warn_if_moved(agent);
     let places = service.policy.private_places(local);
@@ -185,7 +229,7 @@ fn commit(
     let question = Question { batch: id, traced, policy: &policy, policies: &service.policy, withdrawn, stop };
     let is_void = Cell::new(false);
     let compare = |hidden: &[Hidden<'_>]| {
-        approval.may_compare(question, batch, hidden).unwrap_or_else(|| {
+        approval.may_compare(question, task.batch(), hidden).unwrap_or_else(|| {
             is_void.set(true);
             false
         })
@@ -195,9 +239,9 @@ fn commit(
         origin: &traced.trace.origin,
         diff_bytes: REPORT_DIFF_BYTES,
         mode: Mode::CommitWithReceipt { batch: id, encode: &encode, compare: &compare },
-        prepared,
+        prepared: None,
     };
-    let applied = apply::apply(local, batch, options, &mut |proposal| {
+    let applied = task.run(local, options, &mut |proposal| {
         if let Err(failure) = &*receipt.borrow() {
             return Decision::Refuse(vec![(**failure).clone()]);
         }

@@ -41,7 +41,7 @@ pub(crate) struct Found {
 
 impl Found {
     /// A person has agreed that what the author may read anyhow is shown.
-    pub(super) fn open_if_approved(&mut self) {
+    pub(crate) fn open_if_approved(&mut self) {
         self.withheld = self.withheld.filter(|why| *why != Withheld::Unapproved);
         self.other.iter_mut().for_each(|other| other.open_if_approved());
     }

@@ -36,7 +36,7 @@ pub fn by_target<'b>(
 }
 
 /// The path and the key of a target, if it is a path or a key at all.
-pub(super) fn named(workspace: &Workspace, target: &Target) -> Option<(String, String)> {
+pub(crate) fn named(workspace: &Workspace, target: &Target) -> Option<(String, String)> {
     let style = PathStyle::among(workspace.roots().len());
     match target {
         Target::DocPath(key) => {

@@ -20,7 +20,7 @@ pub(crate) mod subject;
 pub(crate) mod traced;
 mod units;
 mod violations;
-mod withheld;
+pub(crate) mod withheld;
 
 use std::borrow::Cow;
 

@@ -28,12 +28,12 @@ pub struct Hidden<'a> {
 }
 
 /// The one answer where edits would compare withheld files and nothing is applied.
-pub(super) fn not_compared(hidden: &[Hidden<'_>], caller: Caller) -> Vec<Failure> {
+pub(crate) fn not_compared(hidden: &[Hidden<'_>], caller: Caller) -> Vec<Failure> {
     hidden.iter().map(|hidden| egress::not_compared(hidden.why, caller).file(hidden.file, hidden.path)).collect()
 }
 
 /// The same answer, whatever failed while the edits were compared; that is logged alone.
-pub(super) fn not_applied(failures: &[Failure], hidden: &[Hidden<'_>], caller: Caller) -> Vec<Failure> {
+pub(crate) fn not_applied(failures: &[Failure], hidden: &[Hidden<'_>], caller: Caller) -> Vec<Failure> {
     tracing::info!(
         Count = failures.len(),
         Causes = causes(failures),
@@ -64,6 +64,7 @@ const fn compares(edit: &FileEdit) -> bool {
         | FileEdit::Replacements(_)
         | FileEdit::ContextPatch(_)
         | FileEdit::AnchorEdit(_)
+        | FileEdit::Revert(_)
         | FileEdit::GitPatch(_)
         | FileEdit::GitSeries(_) => true,
     }
@@ -129,7 +130,7 @@ pub(super) fn check_rest(
 }
 
 /// Failures without anything that depends on the content of withheld files.
-pub(super) fn without_content(mut failures: Vec<Failure>, found: &[Found]) -> Vec<Failure> {
+pub(crate) fn without_content(mut failures: Vec<Failure>, found: &[Found]) -> Vec<Failure> {
     let is_withheld = |failure: &Failure| {
         let file = failure.file_index.and_then(|index| found.get(index));
         file.is_some_and(|file| file.withheld.is_some())
@@ -148,7 +149,8 @@ pub(super) fn without_content(mut failures: Vec<Failure>, found: &[Found]) -> Ve
 /// The report of a file without anything that depends on its content, if that is withheld.
 pub(super) fn redacted(full: &FileReport, patch: &FilePatch, found: &Found) -> FileReport {
     let Some(why) = found.withheld else { return full.clone() };
-    let is_new = full.status == FileStatus::Created;
+    // What a revert brings back is not its author's.
+    let is_new = full.status == FileStatus::Created && !matches!(patch.edit, FileEdit::Revert(_));
     let is_authors = is_new || matches!(patch.edit, FileEdit::CreateFile(_) | FileEdit::WriteFile(_));
     let message = format!("nothing that depends on the content of this file is reported, because {}", why.because());
     FileReport {

@@ -6,7 +6,8 @@ use clap_complete::Shell;
 use super::home_dirs::HomeDirs;
 use super::logging::{LogArgs, Logs};
 use super::{
-    agent, apply, apply_prepared, batches, cancel, convert, log, mcp, prompt, read, reject, show, submit, tools, undo,
+    agent, apply, apply_prepared, batches, cancel, convert, log, mcp, prompt, read, reject, revert, show, submit,
+    tools, undo,
 };
 use crate::workspace::roots::root::RootSpec;
 
@@ -46,6 +47,8 @@ pub(super) enum Command {
     Reject(reject::Args),
     /// Withdraw a batch that has not ended
     Cancel(cancel::Args),
+    /// Take back what an applied batch changed, by a batch of its own
+    Revert(revert::Args),
     /// Print a file's authoritative text
     Read(read::Args),
     /// List the tools that models may call
@@ -79,6 +82,7 @@ impl Command {
             | Self::ApplyPrepared(_)
             | Self::Reject(_)
             | Self::Cancel(_)
+            | Self::Revert(_)
             | Self::Read(_)
             | Self::Tools(_)
             | Self::Prompt(_)

@@ -19,6 +19,7 @@ mod progress;
 mod prompt;
 mod read;
 mod reject;
+mod revert;
 mod server;
 mod serving;
 mod show;
@@ -121,6 +122,7 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         Command::ApplyPrepared(args) => apply_prepared::run(args, form, mint().to_string().parse()).await,
         Command::Reject(args) => server::run(form, reject::run(args)).await,
         Command::Cancel(args) => server::run(form, cancel::run(args)).await,
+        Command::Revert(args) => revert::run(args, mint().to_string().parse()).await,
         Command::Read(args) => server::run(form, read::run(args)).await,
         Command::Tools(args) => Ok(tools::run(&args)),
         Command::Prompt(args) => Ok(prompt::run(&args)),

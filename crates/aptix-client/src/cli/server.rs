@@ -10,7 +10,7 @@ use aptix_model::failure::{Failure, Visible};
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::path_style::PathStyle;
 use aptix_model::reason::Reason;
-use aptix_model::record::{BatchRecord, Source};
+use aptix_model::record::BatchRecord;
 use aptix_model::report::{Report, Warning};
 use aptix_model::state::BatchState;
 use aptix_model::tools::result::Stored;
@@ -92,6 +92,22 @@ pub(super) fn show_ended(form: Form, record: &BatchRecord, warnings: &[Warning])
     }
 }
 
+/// Waits until a stored batch has ended, prints it and what became of it, with the warnings about the document it was sent as.
+pub(super) async fn show_end(form: Form, server: &ServerArgs, stored: &BatchRecord, warnings: &[Warning]) -> Exit {
+    let record = match wait_for_end(server, stored.id).await {
+        Ok(record) => record,
+        Err(error) => {
+            show_record(form, stored, Err(&error.into_failures().into()), &[]);
+            return Exit::Environment;
+        }
+    };
+    match (show_ended(form, &record, warnings), record.state) {
+        (Exit::Environment, _) => Exit::Environment,
+        (_, BatchState::Applied) => Exit::Done,
+        _ => Exit::Refused,
+    }
+}
+
 /// What became of a stored batch or, of one that is prepared, what would.
 pub(super) fn report_of(record: &BatchRecord) -> Option<&Report> {
     let planned = || record.preparation().filter(|_| record.state.is_open())?.plan.as_ref().map(|plan| &plan.report);
@@ -112,10 +128,7 @@ pub(super) fn show_record(
 /// A stored batch and an outcome, as they are shown.
 pub(super) fn view_of<'a>(record: &'a BatchRecord, outcome: Result<Option<&'a Report>, &'a Refusal>) -> BatchView<'a> {
     let stored = Some(Stored { id: record.id, state: record.state, ids: Cow::Borrowed(&record.ids) });
-    let undoes = match record.source {
-        Source::Local { reverts, .. } => reverts.map(|id| Undoes { id: id.to_string().into(), label: None }),
-        Source::Submitted | Source::Prepared(_) => None,
-    };
+    let undoes = record.reverts().map(|id| Undoes { id: id.to_string().into(), label: None });
     BatchView { paths: paths_of(record), stored, undoes, ..BatchView::new(&record.batch, outcome) }
 }
 

@@ -18,6 +18,7 @@ use aptix_model::tools::result::Stored;
 use crate::apply::Refusal;
 use crate::connection::batch_query::BatchQuery;
 use crate::connection::{CallError, ChangeView, Connection, ServerUrl};
+use crate::policy::caller::Caller;
 use crate::present::id_prefix::{IdPrefix, Named};
 use crate::present::kept::find_in;
 use crate::present::past::{Past, past};
@@ -96,7 +97,7 @@ enum Candidate<'a> {
 
 fn find_here(args: &Args, state_home: &Path) -> Result<Here, Refused> {
     let workspace = Workspace::open_to_look(&args.roots, state_home, Box::new(SystemDisk))?;
-    let entries = entries::list(&workspace).map_err(|error| history_failure(&error))?;
+    let entries = entries::list(&workspace).map_err(|error| history_failure(&error, Caller::Shell))?;
     let refused = refused::list(&workspace, |id| args.id.may_be_of(id)).map_err(|error| error.failure())?;
     let of_refused = refused.iter().flat_map(|batch| {
         let found = args.id.find_in(batch.id, &ids_of_refused(batch));

@@ -70,24 +70,16 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
             Err(error) => return Ok(server::show_refused(form, &document.batch, error)),
         };
         let stored = sent.get_or_init(|| stored);
-        let record = if args.wait {
-            match server::wait_for_end(&args.server, stored.id).await {
-                Ok(record) => record,
-                Err(error) => {
-                    server::show_record(form, stored, Err(&error.into_failures().into()), &[]);
-                    return Ok(Exit::Environment);
-                }
-            }
-        } else {
-            stored.clone()
-        };
-        Ok(match (server::show_ended(form, &record, &document.warnings), record.state) {
+        if args.wait {
+            return Ok(server::show_end(form, &args.server, stored, &document.warnings).await);
+        }
+        Ok(match (server::show_ended(form, stored, &document.warnings), stored.state) {
             (Exit::Environment, _) => Exit::Environment,
             (_, BatchState::Applied) => Exit::Done,
             (_, BatchState::Prepared) => {
                 output::say(&format!(
                     "apply it with `aptix apply-prepared {}`, with the same --server and --workspace",
-                    record.id
+                    stored.id
                 ));
                 Exit::Done
             }

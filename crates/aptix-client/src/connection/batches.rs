@@ -124,6 +124,30 @@ impl Connection {
         Ok(state(response.batch)?)
     }
 
+    /// Stores the batch that takes another one back; repeatable under the same request id. The record keeps why and by whom.
+    ///
+    /// # Errors
+    /// NOT_FOUND; ALREADY_APPLIED when it was taken back before; INVALID_STATE when it is not applied.
+    pub async fn revert(
+        &self,
+        request: &RequestId,
+        batch: BatchId,
+        (reason, author): (String, String),
+        origin: Origin,
+    ) -> Result<BatchRecord, CallError> {
+        let message = v1::RevertBatchRequest {
+            workspace_id: self.workspace.to_string(),
+            batch_id: batch.to_string(),
+            request_id: request.to_string(),
+            reason,
+            author,
+            origin: Some(origin.into()),
+            view: v1::BatchView::Full.into(),
+        };
+        let response = self.answer(self.batches().revert_batch(timed(message, ANSWER))).await?;
+        record(response.batch)
+    }
+
     /// Whether an agent serves the workspace now.
     ///
     /// # Errors

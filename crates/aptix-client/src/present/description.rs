@@ -38,6 +38,10 @@ pub(crate) fn parts(patch: &FilePatch) -> Vec<Vec<u8>> {
             head.push_str("the file is deleted\n");
             Vec::new()
         }
+        FileEdit::Revert(revert) => {
+            let _ = writeln!(head, "what batch {} did to the file is taken back", revert.batch);
+            Vec::new()
+        }
         FileEdit::LocalChange => {
             head.push_str("the file was changed on the workstation itself\n");
             Vec::new()

@@ -4,6 +4,7 @@ use aptix_model::failure::Failure;
 
 use super::id_prefix::{IdPrefix, Named};
 use super::past::ids_of;
+use crate::policy::caller::Caller;
 use crate::undo::failure::history_failure;
 use crate::workspace::keep::history::entries::{self, Entry};
 use crate::workspace::roots::workspace::Workspace;
@@ -13,7 +14,7 @@ use crate::workspace::roots::workspace::Workspace;
 /// # Errors
 /// NOT_FOUND with this hint, AMBIGUOUS_ID; or the history cannot be read.
 pub(crate) fn find(workspace: &Workspace, id: &IdPrefix, hint: &str) -> Result<(Entry, Named), Failure> {
-    let entries = entries::list(workspace).map_err(|error| history_failure(&error))?;
+    let entries = entries::list(workspace).map_err(|error| history_failure(&error, Caller::Shell))?;
     let found = entries
         .into_iter()
         .flat_map(|entry| find_in(&entry, id).into_iter().map(move |(id, named)| (id, (entry.clone(), named))));

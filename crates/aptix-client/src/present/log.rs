@@ -15,6 +15,7 @@ use super::diff::show_diff;
 use super::past::past;
 use super::untrusted::Quoted;
 use super::utc::utc;
+use crate::policy::caller::Caller;
 use crate::undo::failure::history_failure;
 use crate::workspace::commit::displaced_writes::list::DisplacedWrite;
 use crate::workspace::keep::history::entries::{self, Entry};
@@ -123,7 +124,7 @@ pub fn log(workspace: &Workspace, query: Query<'_>) -> Result<Log, Failure> {
         (None, Some(most)) => newest::newest(workspace, most).map(Touched::all),
         (None, None) => entries::list(workspace).map(Touched::all),
     };
-    let touched = found.map_err(|error| history_failure(&error))?;
+    let touched = found.map_err(|error| history_failure(&error, Caller::Shell))?;
     let mut writes = workspace.displaced_writes().map_err(|error| error.failure())?;
     if let Some(trail) = &trail {
         let is_listed = |id: &String| touched.entries().any(|entry| entry.id.to_string() == *id);

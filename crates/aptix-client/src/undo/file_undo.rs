@@ -1,5 +1,7 @@
 //! What has to happen to one file of a batch that is undone.
 
+use std::collections::BTreeMap;
+
 use aptix_engine::digest::sha256;
 use aptix_engine::file_plan::FileAction;
 use aptix_engine::text::edit::TextEdit;
@@ -7,11 +9,14 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::{Excerpt, Failure};
 use aptix_model::path::WorkspacePath;
 use aptix_model::reason::Reason;
+use aptix_model::report::Withheld;
 
-use super::failure::{history_failure, in_its_place};
+use super::failure::{history_failure, in_its_place, take_back};
 use super::merge::{self, Clash};
 use super::passage_undo::{self, NoWay};
 use crate::apply::find::{Found, Search};
+use crate::policy::Policy;
+use crate::policy::caller::Caller;
 use crate::workspace::keep::history::entries::{Entry, HistoryError};
 use crate::workspace::keep::history::passages::Passages;
 use crate::workspace::keep::history::past_file::{Kept, PastFile};
@@ -29,9 +34,17 @@ pub(super) struct UndoSite<'a> {
     pub(super) entry: &'a Entry,
     /// What came after the batch, newest first.
     pub(super) later: &'a [Entry],
+    /// Who has it undone.
+    caller: Caller,
+    /// Why files are withheld from them, by the positions of the files in the batch.
+    pub(super) withheld: BTreeMap<usize, Withheld>,
 }
 
-impl UndoSite<'_> {
+impl<'a> UndoSite<'a> {
+    pub(super) fn new(workspace: &'a Workspace, policy: &'a Policy, (entry, later): (&'a Entry, &'a [Entry])) -> Self {
+        let search = Search::new(workspace, policy);
+        Self { workspace, search, entry, later, caller: policy.caller, withheld: BTreeMap::new() }
+    }
     /// Notes that a file that the batch moved is moved back, so that its name is free.
     pub(super) fn leave(&mut self, file: &PastFile) {
         let root = self.workspace.roots().iter().position(|root| root.path() == file.root);
@@ -55,7 +68,9 @@ impl UndoSite<'_> {
                 .map_err(|error| Failure::new(Reason::InvalidPath, error.to_string()).detail(error.detail()))?;
             site.search.find_in(index, (root, &path), claim)
         };
-        find(self).map_err(|failure| failure.file(index, &self.name(file, path)))
+        let found = find(self).map_err(|failure| failure.file(index, &self.name(file, path)))?;
+        self.withheld.extend(found.withheld.map(|why| (index, why)));
+        Ok(found)
     }
 
     /// How an author would name a path in the root of a file.
@@ -72,6 +87,21 @@ impl UndoSite<'_> {
         is_taken.then_some((entry, past.moved_to.as_deref()))
     }
 
+    /// What helps where later edits of a file are in the way.
+    fn way_around(&self, file: &PastFile) -> String {
+        let is_same = |past: &PastFile| past.root == file.root && past.left_at() == file.left_at();
+        match self.later.iter().find(|entry| entry.files.iter().any(is_same)) {
+            Some(later) => {
+                let name = later.name();
+                format!(
+                    "batch {name}, which came later, changed the file as well: first {}, or edit these lines by hand",
+                    take_back(&name, self.caller)
+                )
+            }
+            None => merge::HINT.to_owned(),
+        }
+    }
+
     /// The failure where another file is at the old path of a file.
     pub(super) fn blocked(&self, index: usize, file: &PastFile) -> Failure {
         in_its_place(&file.path).file(index, &self.name(file, &file.path))
@@ -83,7 +113,7 @@ impl UndoSite<'_> {
             Some((batch, to)) => {
                 let deed = to.map_or_else(|| "deleted it".to_owned(), |to| format!("moved it to {to:?}"));
                 let name = batch.name();
-                (format!("batch {name}, which came later, {deed}"), format!("undo that one first: `aptix undo {name}`"))
+                (format!("batch {name}, which came later, {deed}"), format!("first {}", take_back(&name, self.caller)))
             }
             None => (
                 "the file was removed after the batch, so that there is nothing to undo the edit in".to_owned(),
@@ -131,7 +161,7 @@ pub(super) fn file_undo<'e>(
         (Kept::Images(images), _) => images,
         (Kept::Passages(_), None) => return Err(vec![site.gone(index, file, left_at)]),
         (Kept::Passages(passages), Some(now)) => {
-            let edit = edit_of_passages(site.entry, file, passages, now);
+            let edit = edit_of_passages(site, file, passages, now);
             let edit = edit.map_err(|failures| failures.into_iter().map(here).collect::<Vec<_>>())?;
             return Ok(Some(FileUndo { index, file, name, found, action: FileAction::Edit(edit) }));
         }
@@ -139,7 +169,10 @@ pub(super) fn file_undo<'e>(
     let action = match (&images.before, &images.after, now) {
         (Some(before), Some(after), Some(now)) => match merge::way_back(before, after, now) {
             Ok(edit) => FileAction::Edit(edit),
-            Err(clashes) => return Err(clashes.iter().take(CLASHES).map(|clash| here(clashed(clash))).collect()),
+            Err(clashes) => {
+                let hint = site.way_around(file);
+                return Err(clashes.iter().take(CLASHES).map(|clash| here(clashed(clash).hint(&*hint))).collect());
+            }
         },
         (None, Some(after), Some(now)) if after.as_slice() == now => FileAction::Delete,
         (None, Some(_), Some(now)) => {
@@ -147,8 +180,7 @@ pub(super) fn file_undo<'e>(
             let first = now.split(|byte| *byte == b'\n').next().unwrap_or_default();
             let excerpt = Excerpt { start_line: 1, end_line: 1, text: merge::shown(&[first], "\n") };
             let failure = Failure { nearest: vec![excerpt], ..Failure::new(Reason::ExpectedMismatch, message) };
-            let hint = "undo the batches that came later first, newest first, or delete the file by hand";
-            return Err(vec![here(failure.hint(hint))]);
+            return Err(vec![here(failure.hint(site.way_around(file)))]);
         }
         (Some(before), None, Some(now)) if before.as_slice() == now => return Ok(None),
         (Some(_), None, Some(_)) => return Err(vec![site.blocked(index, file)]),
@@ -188,10 +220,18 @@ fn locate(site: &mut UndoSite<'_>, index: usize, file: &PastFile, is_taken_over:
 }
 
 /// The edit that takes back what the batch did to a file of which its passages are kept.
-fn edit_of_passages(entry: &Entry, file: &PastFile, passages: &Passages, now: &[u8]) -> Result<TextEdit, Vec<Failure>> {
+fn edit_of_passages(
+    site: &UndoSite<'_>,
+    file: &PastFile,
+    passages: &Passages,
+    now: &[u8],
+) -> Result<TextEdit, Vec<Failure>> {
     passage_undo::way_back(passages, file, now).map_err(|no_way| match no_way {
-        NoWay::Damaged => vec![history_failure(&HistoryError::Damaged(entry.path()))],
-        NoWay::Edited(edited) => edited.iter().take(CLASHES).map(passage_undo::Edited::failure).collect(),
+        NoWay::Damaged => vec![history_failure(&HistoryError::Damaged(site.entry.path()), site.caller)],
+        NoWay::Edited(edited) => {
+            let hint = site.way_around(file);
+            edited.iter().take(CLASHES).map(|edited| edited.failure().hint(&*hint)).collect()
+        }
     })
 }
 
@@ -200,5 +240,4 @@ fn clashed(clash: &Clash) -> Failure {
     let message = format!("later edits stand where the batch left {:?}; now there is {:?}", clash.left, clash.text);
     let excerpt = Excerpt { start_line, end_line, text: clash.text.clone() };
     Failure { line: Some(start_line), nearest: vec![excerpt], ..Failure::new(Reason::ExpectedMismatch, message) }
-        .hint(merge::HINT)
 }

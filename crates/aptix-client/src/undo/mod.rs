@@ -4,6 +4,7 @@ pub(crate) mod failure;
 mod file_undo;
 pub(crate) mod merge;
 mod passage_undo;
+mod revert;
 pub(crate) mod undone;
 
 use aptix_engine::file_plan::{FileAction, FilePlan};
@@ -14,18 +15,20 @@ use aptix_engine::planning::observed::Observed;
 use aptix_model::batch::Batch;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
-use aptix_model::report::FileStatus;
+use aptix_model::report::{FileStatus, Report};
 
+pub use self::revert::revert;
 pub use self::undone::Undone;
 
-use self::failure::{history_failure, not_found};
+use self::failure::{history_failure, not_found, nothing_left};
 use self::file_undo::{FileUndo, UndoSite, file_undo};
 use self::undone::{completed, label, patch};
-use crate::apply::find::{Found, Search};
+use crate::apply::find::Found;
 use crate::apply::planned::{Planned, carry_out, refuse_removed};
 use crate::apply::proposal::{Decision, Proposal};
-use crate::apply::{ApplyOptions, Refusal};
-use crate::workspace::keep::history::entries::{Entry, Reversal};
+use crate::apply::{ApplyOptions, Hidden, Refusal};
+use crate::policy::caller::Caller;
+use crate::workspace::keep::history::entries::{Entry, HistoryError, Reversal};
 use crate::workspace::keep::history::find::{self, Found as FoundEntry, Wanted};
 use crate::workspace::keep::history::past_file::{Kept, PastFile};
 use crate::workspace::keep::history::{entries, pending};
@@ -45,19 +48,42 @@ pub fn undo(
 ) -> Result<Undone, Refusal> {
     options.policy.may_write()?;
     refuse_removed(workspace)?;
-    if let Some(undone) = completed(workspace, wanted).map_err(|error| history_failure(&error))? {
+    let caller = options.policy.caller;
+    let in_history = |error: HistoryError| history_failure(&error, caller);
+    if let Some(undone) = completed(workspace, wanted).map_err(in_history)? {
         return Ok(undone);
     }
-    let FoundEntry { entry, later } = find::find(workspace, wanted).map_err(|error| not_found(&error))?;
-    let kept = entries::kept(&entry).map_err(|error| history_failure(&error))?;
-    let mut site = UndoSite { workspace, search: Search::new(workspace, options.policy), entry: &entry, later: &later };
-    let undos = file_undos(&mut site, &entry, &kept)?;
-    refuse_git_dirs(workspace, &undos)?;
+    let FoundEntry { entry, later } = find::find(workspace, wanted).map_err(|error| not_found(&error, caller))?;
+    let kept = entries::kept(&entry).map_err(in_history)?;
+    let undos = file_undos(&mut UndoSite::new(workspace, options.policy, (&entry, &later)), &kept)?;
     let batch = Batch {
         label: Some(label(&entry)),
         files: undos.iter().map(|undo| patch(undo.name.clone(), undo.action == FileAction::Delete)).collect(),
         ..Batch::default()
     };
+    if !options.mode.is_dry_run() {
+        pending::note(workspace, &Reversal::of(&entry)).map_err(in_history)?;
+    }
+    let report = take_back(workspace, (&entry, &batch, undos), &[], options, confirm).inspect_err(|_| {
+        if !options.mode.is_dry_run()
+            && let Err(error) = pending::forget(workspace)
+        {
+            tracing::warn!(%error, "the note of an undo that was refused stays");
+        }
+    })?;
+    Ok(Undone { batch, report, reverts: entry.name(), reverts_label: entry.label(), name: None })
+}
+
+/// Carries out what takes the batch of an entry back: `batch` has a file patch for each file that has to change, and `hidden`
+/// those that are withheld from its author.
+fn take_back(
+    workspace: &Workspace,
+    (entry, batch, undos): (&Entry, &Batch, Vec<FileUndo<'_>>),
+    hidden: &[Hidden<'_>],
+    options: ApplyOptions<'_>,
+    confirm: &mut dyn FnMut(&Proposal<'_>) -> Decision,
+) -> Result<Report, Refusal> {
+    refuse_git_dirs(workspace, &undos)?;
     let (found, rest): (Vec<_>, Vec<_>) =
         undos.into_iter().map(|FileUndo { found, action, file, .. }| (found, (action, file))).unzip();
     let observed: Vec<_> = found.iter().map(Found::observed).collect();
@@ -66,30 +92,12 @@ pub fn undo(
         BatchPlan { files: files.collect::<Result<_, _>>()?, warnings: Vec::new(), clipboards: Clipboards::new() };
     if plan.files.iter().all(|file| file.status == FileStatus::Unchanged) {
         let message = "nothing of the batch is left to undo: its files are as they were before it";
-        return Err(Failure::new(Reason::AlreadyApplied, message).hint("look at `aptix log`").into());
+        return Err(Failure::new(Reason::AlreadyApplied, message).hint(nothing_left(options.policy.caller)).into());
     }
-    let reversal = Reversal::of(&entry);
-    let planned = Planned {
-        batch: &batch,
-        found: &found,
-        plan: &plan,
-        undoes: Some(&reversal),
-        taken: None,
-        hidden: &[],
-        whole: None,
-    };
-    if !options.mode.is_dry_run() {
-        pending::note(workspace, &reversal).map_err(|error| history_failure(&error))?;
-    }
-    let report = carry_out(workspace, planned, options, &mut |proposal| confirm(proposal).check(proposal))
-        .inspect_err(|_| {
-            if !options.mode.is_dry_run()
-                && let Err(error) = pending::forget(workspace)
-            {
-                tracing::warn!(%error, "the note of an undo that was refused stays");
-            }
-        })?;
-    Ok(Undone { batch, report, reverts: entry.name(), reverts_label: entry.label(), name: None })
+    let reversal = Reversal::of(entry);
+    let planned =
+        Planned { batch, found: &found, plan: &plan, undoes: Some(&reversal), taken: None, hidden, whole: None };
+    carry_out(workspace, planned, options, &mut |proposal| confirm(proposal).check(proposal))
 }
 
 /// Notes that the answer of [`undo`] was delivered: the next request is a new one.
@@ -97,11 +105,12 @@ pub fn undo(
 /// # Errors
 /// When the state directory cannot be written.
 pub fn acknowledge(workspace: &Workspace) -> Result<(), Failure> {
-    pending::forget(workspace).map_err(|error| history_failure(&error))
+    pending::forget(workspace).map_err(|error| history_failure(&error, Caller::Shell))
 }
 
 /// What has to happen to each file of a batch, as far as anything has to.
-fn file_undos<'e>(site: &mut UndoSite<'_>, entry: &'e Entry, kept: &[Kept]) -> Result<Vec<FileUndo<'e>>, Vec<Failure>> {
+fn file_undos<'e>(site: &mut UndoSite<'e>, kept: &[Kept]) -> Result<Vec<FileUndo<'e>>, Vec<Failure>> {
+    let entry = site.entry;
     entry.files.iter().for_each(|file| site.leave(file));
     let (mut undos, mut failures) = (Vec::new(), Vec::new());
     for (index, (file, kept)) in entry.files.iter().zip(kept).enumerate() {

@@ -42,7 +42,7 @@ impl Edited {
             }
             true => format!("what the batch left at line {line}, {left:?}, occurs more than once now"),
         };
-        Failure::new(Reason::ExpectedMismatch, message).hint(merge::HINT)
+        Failure::new(Reason::ExpectedMismatch, message)
     }
 }
 

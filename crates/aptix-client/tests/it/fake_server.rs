@@ -340,6 +340,13 @@ impl v1::batch_service_server::BatchService for FakeServer {
         Err(Status::unimplemented("no agent lets a batch be applied"))
     }
 
+    async fn revert_batch(
+        &self,
+        _: Request<v1::RevertBatchRequest>,
+    ) -> Result<Response<v1::RevertBatchResponse>, Status> {
+        Err(Status::unimplemented("no agent reverts through a server"))
+    }
+
     async fn reject_batch(
         &self,
         _: Request<v1::RejectBatchRequest>,

@@ -70,6 +70,9 @@ fn a_batch_is_named_for_undo_and_for_redo() {
     assert_eq!(refused["errors"][0]["code"], "ALREADY_APPLIED");
     let undone = json(place.path(), &["undo", &newest, "--json"], "", 0);
     assert_eq!(content(place.path()), "two");
+    let again = &json(place.path(), &["undo", &newest, "--json"], "", 1)["errors"][0];
+    assert_eq!(again["code"], "ALREADY_APPLIED");
+    assert!(again["message"].as_str().unwrap().contains(undone["batchId"].as_str().unwrap()), "{again}");
     // The undo is named, then the batch that was undone.
     let undo = undone["batchId"].as_str().unwrap();
     json(place.path(), &["undo", "--redo", undo, "--json"], "", 0);

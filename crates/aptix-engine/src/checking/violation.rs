@@ -78,6 +78,8 @@ pub(crate) enum Violation {
     ContentFormat { found: String },
     #[error("a local change describes no edit: the workstation alone reports it, after it was made")]
     LocalChange,
+    #[error("a revert describes no edit: RevertBatch alone makes it, and the agent carries it out from its history")]
+    Revert,
     #[error("the text has a NUL character, which no text file has")]
     Nul,
     #[error("the text to replace is empty, and an empty text matches everywhere")]
@@ -137,7 +139,7 @@ impl Violation {
             Self::LongLine { .. } => (Reason::TooLarge, Detail::Line),
             Self::Regex { .. } => (Reason::InvalidRequest, Detail::Regex),
             Self::RegexBudget { .. } => return (Reason::MatchBudgetExceeded, None),
-            Self::LocalChange => (Reason::InvalidRequest, Detail::UnexpectedField),
+            Self::LocalChange | Self::Revert => (Reason::InvalidRequest, Detail::UnexpectedField),
             Self::EmptyAnchor => (Reason::InvalidRequest, Detail::Empty),
             Self::AnchorLines => (Reason::InvalidRequest, Detail::EmbeddedNewline),
             Self::ZeroOccurrence => (Reason::InvalidRequest, Detail::Occurrence),
@@ -185,6 +187,7 @@ impl Violation {
             Self::Regex { .. } => "correct the expression, or choose the match contains or equals",
             Self::RegexBudget { .. } => "write a shorter expression, or choose the match contains or equals",
             Self::LocalChange => "give the edit itself, such as linePatch or writeFile",
+            Self::Revert => "call RevertBatch with the id of the batch",
             Self::EmptyAnchor => "name a line that occurs in the file",
             Self::AnchorLines => "choose one line that identifies the place",
             Self::ZeroOccurrence => "count from 1, say last, or leave the occurrence out",

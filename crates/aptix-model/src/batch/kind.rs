@@ -18,6 +18,7 @@ impl FileEdit {
             Self::ContextPatch(_) => "context_patch",
             Self::AnchorEdit(edit) => edit.place.kind(),
             Self::LocalChange => "local_change",
+            Self::Revert(_) => "revert",
         }
     }
 }

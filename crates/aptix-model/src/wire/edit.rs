@@ -1,10 +1,10 @@
 //! What is to happen, between the wire and the model.
 
-use super::field::{digest, each, given, missing, note, unexpected, unknown_enum, with_id};
+use super::field::{digest, each, given, id, missing, note, unexpected, unknown_enum, with_id};
 use super::{anchor, hunks, quote, search, v1};
 use crate::batch::{
     Atomicity, Batch, BlobRef, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin,
-    PartialBatch, Presence, Target, WriteFile,
+    PartialBatch, Presence, Revert, Target, WriteFile,
 };
 use crate::failure::Failure;
 use crate::id::ChangeId;
@@ -120,9 +120,15 @@ fn file_edit(index: usize, action: v1::file_patch::Action, failures: &mut Vec<Fa
         Wire::AnchorEdit(edit) => anchor::anchor_edit(index, edit).map(FileEdit::AnchorEdit),
         Wire::ContextPatch(patch) => Ok(FileEdit::ContextPatch(hunks::context_patch(index, patch, failures))),
         Wire::LocalChange(v1::LocalChange {}) => Ok(FileEdit::LocalChange),
+        Wire::Revert(revert) => file_revert(index, revert).map(FileEdit::Revert),
         Wire::Quote(_) => Err(quote::misplaced(index)),
     };
     read.map_err(|failure| note(failures, failure)).ok()
+}
+
+fn file_revert(index: usize, revert: v1::Revert) -> Result<Revert, Failure> {
+    let batch = id(&format!("files[{index}].revert.batchId"), &revert.batch_id)?;
+    Ok(Revert { batch, move_to: given(revert.move_to) })
 }
 
 fn line_change(field: &str, change: v1::Change) -> Result<Change, Failure> {
@@ -272,6 +278,9 @@ fn action_message(edit: FileEdit, ids: &[ChangeId]) -> v1::file_patch::Action {
         }
         FileEdit::DeleteFile => Wire::DeleteFile(v1::DeleteFile {}),
         FileEdit::LocalChange => Wire::LocalChange(v1::LocalChange {}),
+        FileEdit::Revert(Revert { batch, move_to }) => {
+            Wire::Revert(v1::Revert { batch_id: batch.to_string(), move_to: move_to.unwrap_or_default() })
+        }
         FileEdit::SearchPatch(patch) => {
             Wire::SearchPatch(v1::SearchPatch { changes: with_id(patch.changes, ids, search::search_change_message) })
         }

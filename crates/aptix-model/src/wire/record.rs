@@ -10,7 +10,7 @@ use crate::batch::{Batch, FileEdit, FilePatch};
 use crate::cursor::Cursor;
 use crate::failure::Failure;
 use crate::id::Revision;
-use crate::record::{BatchOutline, BatchRecord, FileIds, Source, UnixMillis};
+use crate::record::{BatchOutline, BatchRecord, FileIds, Reverting, Source, UnixMillis};
 use crate::report::Report;
 use crate::state::BatchState;
 
@@ -63,6 +63,7 @@ impl From<BatchRecord> for v1::Batch {
             Source::Submitted => (v1::BatchSource::Submitted, None),
             Source::Prepared(_) => (v1::BatchSource::Prepared, None),
             Source::Local { reverts, .. } => (v1::BatchSource::Local, reverts),
+            Source::Revert(Reverting { of, .. }) => (v1::BatchSource::Revert, Some(of)),
         };
         let author = record.author();
         let preparation = record.preparation().map(|preparation| plan::message(preparation, record.batch.kind()));
@@ -173,6 +174,11 @@ impl TryFrom<v1::Batch> for BatchRecord {
                 let preparation = message.preparation.ok_or_else(|| missing("preparation", "how it was prepared"))?;
                 Source::Prepared(Box::new(preparation.try_into()?))
             }
+            Ok(v1::BatchSource::Revert) => Source::Revert(Reverting {
+                of: id("reverts", &message.reverts)?,
+                author: message.author.unwrap_or_default().try_into()?,
+                reason: None,
+            }),
             // A server of an earlier version names none.
             Ok(v1::BatchSource::Submitted | v1::BatchSource::Unspecified) => Source::Submitted,
             Err(_) => return Err(vec![unknown_enum("source", message.source)]),
@@ -217,6 +223,7 @@ pub fn file_ids(at: &str, file: &v1::FilePatch) -> Result<FileIds, Failure> {
             | Action::WriteFile(_)
             | Action::DeleteFile(_)
             | Action::LocalChange(_)
+            | Action::Revert(_)
             | Action::Quote(_),
         )
         | None => Vec::new(),

@@ -86,7 +86,7 @@ impl Dispatcher {
     }
 
     /// Refuses a text of this name that is longer than what is kept.
-    fn check_texts(&self, texts: [(&str, Option<&String>); 2]) -> Result<(), Refusal> {
+    pub(super) fn check_texts(&self, texts: [(&str, Option<&String>); 2]) -> Result<(), Refusal> {
         let most = self.settings.limits.text_bytes;
         let too_long = texts.into_iter().find(|(_, text)| text.is_some_and(|text| text.len() > most));
         let Some((field, Some(text))) = too_long else { return Ok(()) };

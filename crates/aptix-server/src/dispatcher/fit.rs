@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use aptix_model::batch::{
-    AnchorPlace, Atomicity, Batch, BlobRef, FileEdit, FilePatch, GitKind, Presence, Scope, SearchOperation, Target,
+    AnchorPlace, Atomicity, Batch, BlobRef, FileEdit, FilePatch, GitKind, Presence, Revert, Scope, SearchOperation,
+    Target,
 };
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::path::{DocPath, RootedPath, WorkspacePath, fold};
@@ -75,7 +76,11 @@ fn fit_file(index: usize, patch: &FilePatch, file: &FileReport) -> Result<Vec<Fi
         return Err(misfit(&at("docPath"), message));
     }
     let named = Named { target: &patch.target, root: doc_path.root() };
-    named.check(&at("path"), patch.target.as_str(), &path)?;
+    named.check(&at("path"), patch.target.as_str(), &path).or_else(|misfit| match &patch.edit {
+        // Another process has moved the file back already.
+        FileEdit::Revert(Revert { move_to: Some(former), .. }) => named.check(&at("path"), former, &path),
+        _ => Err(misfit),
+    })?;
     if !file.status.is_applied() {
         return fit_unchanged(index, file);
     }
@@ -161,10 +166,11 @@ fn fit_status(index: usize, patch: &FilePatch, file: &FileReport) -> Result<(), 
         (Some(_), _) if file.withheld.is_some() => {
             return Err(misfit(&at("sha256Before"), "the content is withheld, and its digest is not".to_owned()));
         }
-        (None, None) if file.withheld.is_some() && patch.edit == FileEdit::LocalChange => {
-            (&[FileStatus::Created, FileStatus::Modified, FileStatus::Deleted], "the content is withheld")
-        }
-        (None, Some(_)) if file.withheld.is_some() && patch.edit == FileEdit::LocalChange => {
+        (None, None) if file.withheld.is_some() && is_of_workstation(&patch.edit) => (
+            &[FileStatus::Created, FileStatus::Modified, FileStatus::Deleted, FileStatus::Renamed],
+            "the content is withheld",
+        ),
+        (None, Some(_)) if file.withheld.is_some() && is_of_workstation(&patch.edit) => {
             return Err(misfit(&at("sha256"), "the content is withheld, and its digest is not".to_owned()));
         }
         (None, None) if file.withheld.is_some() => {
@@ -172,6 +178,9 @@ fn fit_status(index: usize, patch: &FilePatch, file: &FileReport) -> Result<(), 
         }
         (None, Some(_)) if file.withheld.is_some() => {
             (&[FileStatus::Created, FileStatus::Modified], "the content is withheld, and that of the author is fitted")
+        }
+        (None, None) if matches!(patch.edit, FileEdit::Revert(_)) => {
+            (&[FileStatus::Unchanged], "there was no file, and there is none")
         }
         (None, None) => {
             return Err(misfit(&at("sha256"), "the digest of the bytes as written is required".to_owned()));
@@ -215,9 +224,15 @@ fn words(statuses: &[FileStatus]) -> String {
     words.join(" or ")
 }
 
+/// Whether the new content is the workstation's, and none of an author's.
+const fn is_of_workstation(edit: &FileEdit) -> bool {
+    matches!(edit, FileEdit::LocalChange | FileEdit::Revert(_))
+}
+
 /// Whether an edit sets who may execute the file.
 fn sets_mode(edit: &FileEdit) -> bool {
     match edit {
+        FileEdit::Revert(_) => true,
         FileEdit::GitPatch(patch) => patch.executable.is_some(),
         // A file that comes again has the mode of a new one.
         FileEdit::GitSeries(parts) => {
@@ -232,10 +247,9 @@ fn outcomes(edit: &FileEdit) -> &'static [FileStatus] {
     use FileStatus::{Created, Deleted, Modified, Renamed, Unchanged};
     const EDITED: &[FileStatus] = &[Modified, Unchanged];
     const WRITTEN: &[FileStatus] = &[Created, Modified, Unchanged];
-    if edit.moved_to().is_some() {
-        return &[Renamed];
-    }
     match edit {
+        FileEdit::Revert(_) => &[Created, Modified, Deleted, Renamed, Unchanged],
+        _ if edit.moved_to().is_some() => &[Renamed],
         FileEdit::LinePatch(_) | FileEdit::EditorCommands(_) | FileEdit::ContextPatch(_) => EDITED,
         FileEdit::AnchorEdit(edit) => match edit.place {
             AnchorPlace::Append => WRITTEN,

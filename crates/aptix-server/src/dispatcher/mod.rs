@@ -20,6 +20,7 @@ pub mod questions;
 pub mod read;
 pub mod refusal;
 pub mod report;
+pub mod revert;
 mod step;
 pub mod stream;
 pub mod submit;

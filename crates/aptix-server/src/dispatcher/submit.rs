@@ -10,7 +10,7 @@ use aptix_model::documents::terms::in_terms_of_part;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
-use aptix_model::id::{RequestId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchRecord, Source};
@@ -161,14 +161,20 @@ pub(super) fn same(
 ) -> Result<BatchRecord, Refusal> {
     let came_alike = match (&stored.source, source) {
         (Source::Prepared(one), Source::Prepared(other)) => one.owner == other.owner && one.replaces == other.replaces,
+        (Source::Revert(one), Source::Revert(other)) => one.of == other.of,
         (one, other) => one == other,
     };
     if came_alike && stored.batch == *batch && stored.origin == *origin {
         return Ok(stored);
     }
-    let message = format!("its request id was used for batch {}, which has other content", stored.id);
+    Err(request_reused(stored.id))
+}
+
+/// Refuses a call whose request id was used for something else.
+pub(super) fn request_reused(stored: BatchId) -> Refusal {
+    let message = format!("its request id was used for batch {stored}, which has other content");
     let hint = "choose a new request id for each batch; repeat one only with the same content";
-    Err(Refusal::denied(Failure::new(Reason::RequestIdReused, message).field("requestId").hint(hint)))
+    Refusal::denied(Failure::new(Reason::RequestIdReused, message).field("requestId").hint(hint))
 }
 
 /// Refuses a batch that names these blobs, each with the index of its file patch.
@@ -182,7 +188,7 @@ fn blobs_missing(blobs: &[(usize, BlobRef)]) -> Refusal {
     Refusal::BlobsMissing(Box::new(failure), blobs.iter().map(|(_, blob)| blob.sha256).collect())
 }
 
-fn check_origin(origin: &Origin, most: usize) -> Vec<Failure> {
+pub(super) fn check_origin(origin: &Origin, most: usize) -> Vec<Failure> {
     let fields = [
         ("origin.sessionId", &origin.session_id),
         ("origin.conversationId", &origin.conversation_id),

@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 use super::preview::preview;
 use super::status::status;
 use super::submitted::{Submitted, WARNINGS, check_size, edit_bytes};
-use super::{batch_list, part, prepared};
+use super::{batch_list, part, prepared, revert};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::cancel::{Rejection, Withdrawal};
 use crate::dispatcher::refusal::Refusal;
@@ -89,6 +89,18 @@ impl v1::batch_service_server::BatchService for BatchService {
         let call = Called::begin("RejectBatch", &request.workspace_id, &request.batch_id);
         let batch = call.done(self.reject(request)).await?;
         Ok(Response::new(v1::RejectBatchResponse { batch: Some(fit::answer(batch.into())) }))
+    }
+
+    async fn revert_batch(
+        &self,
+        request: Request<v1::RevertBatchRequest>,
+    ) -> Result<Response<v1::RevertBatchResponse>, Status> {
+        let began = Instant::now();
+        let request = request.into_inner();
+        let view = View::asked(request.view).map_err(status)?;
+        let call = Called::begin("RevertBatch", &request.workspace_id, &request.batch_id);
+        let batch = call.done(revert::revert(&self.dispatcher, request, began)).await?;
+        Ok(Response::new(v1::RevertBatchResponse { batch: Some(fit::answer(view.message(batch))) }))
     }
 
     async fn get_batch(&self, request: Request<v1::GetBatchRequest>) -> Result<Response<v1::GetBatchResponse>, Status> {

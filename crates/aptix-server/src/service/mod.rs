@@ -21,6 +21,7 @@ mod prepared;
 mod preview;
 mod received;
 mod report;
+mod revert;
 mod status;
 mod submitted;
 pub mod tool;

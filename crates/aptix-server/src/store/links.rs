@@ -1,12 +1,18 @@
 //! The links between a batch and the batches that take it back.
 
 use aptix_model::id::BatchId;
-use aptix_model::record::{BatchRecord, Source};
+use aptix_model::record::BatchRecord;
+use aptix_model::state::BatchState;
 
-use super::StoreError;
+use super::{StoreError, Transition};
 
 /// Undos and redos of one batch, each of the one before, that are followed.
 const DEPTH: usize = 64;
+
+/// The batch that a batch takes back with this step, if the step has it take one back.
+pub(super) fn reverted(batch: &BatchRecord, step: &Transition) -> Option<BatchId> {
+    batch.reverts().filter(|_| step.to == BatchState::Applied)
+}
 
 /// The batches whose `reverted_by` changes when the batch `by` takes `reverts` back: that batch, and the one that it took back
 /// in its turn, which is in effect again, and so on.
@@ -26,10 +32,7 @@ pub(super) fn changed(
         }
         batch.reverted_by = now;
         (former, now) = if now.is_some() { (Some(batch.id), None) } else { (None, Some(batch.id)) };
-        next = match batch.source {
-            Source::Local { reverts, .. } => reverts,
-            Source::Submitted | Source::Prepared(_) => None,
-        };
+        next = batch.reverts();
         changed.push(batch);
     }
     Ok(changed)

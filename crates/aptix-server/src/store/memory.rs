@@ -175,20 +175,24 @@ impl Store for MemoryStore {
     }
 
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
-        self.write(|state| {
-            let Some(workspace) = state.workspaces.get_mut(&step.workspace) else { return Transitioned::Unknown };
-            let Some(batch) = workspace.batches.get(&step.batch) else { return Transitioned::Unknown };
+        let transitioned = self.write(|state| {
+            let Some(workspace) = state.workspaces.get_mut(&step.workspace) else { return Ok(Transitioned::Unknown) };
+            let Some(batch) = workspace.batches.get(&step.batch) else { return Ok(Transitioned::Unknown) };
             if batch.state != step.from {
-                return Transitioned::OtherState(batch.clone());
+                return Ok(Transitioned::OtherState(batch.clone()));
             }
             if step.lease.is_some_and(|proof| !workspace.lease.admits(proof)) {
-                return Transitioned::OtherLease;
+                return Ok(Transitioned::OtherLease);
             }
+            let reverted = links::reverted(batch, &step);
+            let linked = links::changed(step.batch, reverted, |id| Ok(workspace.batches.get(&id).cloned()))?;
+            workspace.batches.extend(linked.into_iter().map(|batch| (batch.id, batch)));
             let files = step.files.clone();
-            let Some(batch) = workspace.step(step) else { return Transitioned::Unknown };
+            let Some(batch) = workspace.step(step) else { return Ok(Transitioned::Unknown) };
             workspace.update(files, batch.revision);
-            Transitioned::Done(batch)
-        })
+            Ok(Transitioned::Done(batch))
+        });
+        Box::pin(async { transitioned.await? })
     }
 
     fn history(&self) -> HistoryId {

@@ -157,7 +157,11 @@ impl Transition {
 fn submitted(batch: &BatchRecord) -> EventFacts {
     let actor = batch.author();
     let kind = if batch.preparation().is_some() { EventKind::Prepared } else { EventKind::Submitted };
-    EventFacts { kind, state: batch.state, at: batch.created, actor, reason: None }
+    let reason = match &batch.source {
+        Source::Revert(reverting) => reverting.reason.clone(),
+        Source::Submitted | Source::Prepared(_) | Source::Local { .. } => None,
+    };
+    EventFacts { kind, state: batch.state, at: batch.created, actor, reason }
 }
 
 /// The step that withdraws the batch whose place a new one takes.

@@ -130,6 +130,7 @@ fn asked_status(edit: &FileEdit) -> FileStatus {
         | FileEdit::Replacements(_)
         | FileEdit::AnchorEdit(_)
         | FileEdit::ContextPatch(_)
-        | FileEdit::LocalChange => FileStatus::Modified,
+        | FileEdit::LocalChange
+        | FileEdit::Revert(_) => FileStatus::Modified,
     }
 }

@@ -267,7 +267,7 @@ pub struct FilePatch {
     /// What happens to it. Exactly one MUST be set.
     #[prost(
         oneof = "file_patch::Action",
-        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19"
+        tags = "6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17, 18, 19, 20"
     )]
     pub action: ::core::option::Option<file_patch::Action>,
 }
@@ -331,6 +331,9 @@ pub mod file_patch {
         /// What was done on the workstation itself. Only in batches of BATCH_SOURCE_LOCAL; refused in a submitted one.
         #[prost(message, tag = "19")]
         LocalChange(super::LocalChange),
+        /// What another batch did to the file is taken back. Only in batches of BATCH_SOURCE_REVERT; refused in a submitted one.
+        #[prost(message, tag = "20")]
+        Revert(super::Revert),
     }
 }
 /// Whole-line changes to the one version of a file that the author saw.
@@ -487,6 +490,17 @@ pub struct DeleteFile {}
 /// States that the file was changed on the workstation itself; the report of its batch has what became of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LocalChange {}
+/// Takes back what another batch did to the file, and nothing that came later. The target is the path at which that batch left
+/// the file. The agent makes the edit from what it kept of the file before that batch.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Revert {
+    /// The batch that is taken back.
+    #[prost(string, tag = "1")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// The path that the file had before that batch renamed it, written as the target. Empty if it was not renamed.
+    #[prost(string, tag = "2")]
+    pub move_to: ::prost::alloc::string::String,
+}
 /// Changes that are all found in the file as it is, and made at once. They MUST NOT overlap.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SearchPatch {
@@ -1413,7 +1427,8 @@ pub struct Batch {
     /// How the batch came to the server.
     #[prost(enumeration = "BatchSource", tag = "12")]
     pub source: i32,
-    /// The batch that this one takes back. Empty unless an undo on the workstation was reported as a batch.
+    /// The batch that this one takes back: of a batch of RevertBatch, and of an undo on the workstation that was reported as a
+    /// batch. Empty for any other.
     #[prost(string, tag = "13")]
     pub reverts: ::prost::alloc::string::String,
     /// The newest batch that took this one back and is in effect. Empty if there is none. Its state stays BATCH_STATE_APPLIED.
@@ -1513,6 +1528,9 @@ pub enum BatchSource {
     /// An author prepared it: it is planned already, and applied only as it was planned. A reader that does not know this source
     /// MUST NOT apply the batch.
     Prepared = 3,
+    /// RevertBatch made it: the agent takes back what the batch named by Batch.reverts did. A reader that does not know this source
+    /// MUST NOT apply the batch.
+    Revert = 4,
 }
 impl BatchSource {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1525,6 +1543,7 @@ impl BatchSource {
             Self::Submitted => "BATCH_SOURCE_SUBMITTED",
             Self::Local => "BATCH_SOURCE_LOCAL",
             Self::Prepared => "BATCH_SOURCE_PREPARED",
+            Self::Revert => "BATCH_SOURCE_REVERT",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1534,6 +1553,7 @@ impl BatchSource {
             "BATCH_SOURCE_SUBMITTED" => Some(Self::Submitted),
             "BATCH_SOURCE_LOCAL" => Some(Self::Local),
             "BATCH_SOURCE_PREPARED" => Some(Self::Prepared),
+            "BATCH_SOURCE_REVERT" => Some(Self::Revert),
             _ => None,
         }
     }
@@ -4575,6 +4595,38 @@ pub struct RejectBatchResponse {
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
 }
+/// Asks to take a batch back.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RevertBatchRequest {
+    /// The workspace.
+    #[prost(string, tag = "1")]
+    pub workspace_id: ::prost::alloc::string::String,
+    /// The batch to take back.
+    #[prost(string, tag = "2")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// Makes the call repeatable, as that of SubmitBatchRequest; no request id is used by both.
+    #[prost(string, tag = "3")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Why, for the record. At most 64 KiB, like the author.
+    #[prost(string, tag = "4")]
+    pub reason: ::prost::alloc::string::String,
+    /// Who takes it back, for the record. Empty if they give no name.
+    #[prost(string, tag = "5")]
+    pub author: ::prost::alloc::string::String,
+    /// Whose turn it comes from.
+    #[prost(message, optional, tag = "6")]
+    pub origin: ::core::option::Option<Origin>,
+    /// How much of the new batch the answer holds.
+    #[prost(enumeration = "BatchView", tag = "7")]
+    pub view: i32,
+}
+/// Answers with the new batch.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RevertBatchResponse {
+    /// The batch that takes the other one back.
+    #[prost(message, optional, tag = "1")]
+    pub batch: ::core::option::Option<Batch>,
+}
 /// Generated client implementations.
 pub mod batch_service_client {
     #![allow(
@@ -4971,6 +5023,51 @@ pub mod batch_service_client {
                 .insert(GrpcMethod::new("aptix.v1.BatchService", "RejectBatch"));
             self.inner.unary(req, path, codec).await
         }
+        /// Stores a batch that takes back what an applied batch did, and nothing that came later. The agent makes its edits from what
+        /// it kept of the files, and applies or refuses the new batch like any other; WatchBatch reports how it ends. The answer is
+        /// sent once the new batch is durable: BATCH_SOURCE_REVERT, with one file patch for each file that the batch changed. The batch
+        /// that is taken back stays as it ended; its reverted_by names the new batch once that is applied. Of a batch that is PARTIAL,
+        /// what was applied is taken back. Reverting a revert does what it took back again.
+        ///
+        /// The agent refuses the new batch (BATCH_STATE_FAILED) with ALREADY_APPLIED if another batch took the batch back before, or
+        /// nothing of it is left; with EXPECTED_MISMATCH, FILE_MISSING or FILE_EXISTS if later edits are in the way; with NOT_FOUND if
+        /// what the files held before is not kept any more; and with the reasons for which it refuses any edit, such as
+        /// APPROVAL_REQUIRED if its policy asks about deletions and nobody answers.
+        ///
+        /// Repeating the call with the same request_id, batch_id and origin stores nothing and answers the new batch as it is now.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
+        /// - NOT_FOUND: the workspace has no such batch.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used for something else.
+        /// - FAILED_PRECONDITION (ALREADY_APPLIED): another batch took the batch back; the message names it.
+        /// - FAILED_PRECONDITION (INVALID_STATE): the batch is neither APPLIED nor PARTIAL, changed no file, or was carried out on the
+        ///   workstation itself (BATCH_SOURCE_LOCAL) and can be undone there alone.
+        /// - RESOURCE_EXHAUSTED, UNAVAILABLE: as SubmitBatch.
+        pub async fn revert_batch(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RevertBatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RevertBatchResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.BatchService/RevertBatch",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.BatchService", "RevertBatch"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -5139,6 +5236,34 @@ pub mod batch_service_server {
             request: tonic::Request<super::RejectBatchRequest>,
         ) -> std::result::Result<
             tonic::Response<super::RejectBatchResponse>,
+            tonic::Status,
+        >;
+        /// Stores a batch that takes back what an applied batch did, and nothing that came later. The agent makes its edits from what
+        /// it kept of the files, and applies or refuses the new batch like any other; WatchBatch reports how it ends. The answer is
+        /// sent once the new batch is durable: BATCH_SOURCE_REVERT, with one file patch for each file that the batch changed. The batch
+        /// that is taken back stays as it ended; its reverted_by names the new batch once that is applied. Of a batch that is PARTIAL,
+        /// what was applied is taken back. Reverting a revert does what it took back again.
+        ///
+        /// The agent refuses the new batch (BATCH_STATE_FAILED) with ALREADY_APPLIED if another batch took the batch back before, or
+        /// nothing of it is left; with EXPECTED_MISMATCH, FILE_MISSING or FILE_EXISTS if later edits are in the way; with NOT_FOUND if
+        /// what the files held before is not kept any more; and with the reasons for which it refuses any edit, such as
+        /// APPROVAL_REQUIRED if its policy asks about deletions and nobody answers.
+        ///
+        /// Repeating the call with the same request_id, batch_id and origin stores nothing and answers the new batch as it is now.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
+        /// - NOT_FOUND: the workspace has no such batch.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used for something else.
+        /// - FAILED_PRECONDITION (ALREADY_APPLIED): another batch took the batch back; the message names it.
+        /// - FAILED_PRECONDITION (INVALID_STATE): the batch is neither APPLIED nor PARTIAL, changed no file, or was carried out on the
+        ///   workstation itself (BATCH_SOURCE_LOCAL) and can be undone there alone.
+        /// - RESOURCE_EXHAUSTED, UNAVAILABLE: as SubmitBatch.
+        async fn revert_batch(
+            &self,
+            request: tonic::Request<super::RevertBatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RevertBatchResponse>,
             tonic::Status,
         >;
     }
@@ -5620,6 +5745,51 @@ pub mod batch_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RejectBatchSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.BatchService/RevertBatch" => {
+                    #[allow(non_camel_case_types)]
+                    struct RevertBatchSvc<T: BatchService>(pub Arc<T>);
+                    impl<
+                        T: BatchService,
+                    > tonic::server::UnaryService<super::RevertBatchRequest>
+                    for RevertBatchSvc<T> {
+                        type Response = super::RevertBatchResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RevertBatchRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as BatchService>::revert_batch(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RevertBatchSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -4,7 +4,7 @@ use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch::Origin;
 use aptix_model::id::{BatchId, RequestId, Revision, Uuid};
 use aptix_model::id_block;
-use aptix_model::record::{BatchRecord, Preparation, Source, UnixMillis};
+use aptix_model::record::{BatchRecord, Preparation, Reverting, Source, UnixMillis};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
 use aptix_model::wire::bytes::{
@@ -19,6 +19,8 @@ use crate::store::StoreError;
 const LOCAL: u8 = 4;
 /// A prepared batch; the state of one that its owner let be applied.
 const PREPARED: u8 = 5;
+/// A batch that takes another one back.
+const REVERT: u8 = 7;
 
 /// What never changes about a batch. Its ids follow from its own.
 pub(super) fn encode_batch(batch: &BatchRecord) -> Slice {
@@ -26,6 +28,7 @@ pub(super) fn encode_batch(batch: &BatchRecord) -> Slice {
         Source::Submitted => VERSION,
         Source::Prepared(_) => PREPARED,
         Source::Local { .. } => LOCAL,
+        Source::Revert(_) => REVERT,
     };
     let record = Writer::with_version(version)
         .bytes(batch.workspace.as_str().as_bytes())
@@ -47,6 +50,12 @@ pub(super) fn encode_batch(batch: &BatchRecord) -> Slice {
             .bytes(author.kind.word().as_bytes())
             .optional(author.name.as_deref().map(str::as_bytes))
             .optional(reverts.as_ref().map(|id| id.0.as_bytes().as_slice()))
+            .finish(),
+        Source::Revert(Reverting { of, author, reason }) => record
+            .bytes(of.0.as_bytes())
+            .bytes(author.kind.word().as_bytes())
+            .optional(author.name.as_deref().map(str::as_bytes))
+            .optional(reason.as_deref().map(str::as_bytes))
             .finish(),
     }
 }
@@ -105,7 +114,8 @@ pub(super) fn decode_state(what: &str, record: &[u8]) -> Result<State, StoreErro
 pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<BatchRecord, StoreError> {
     let what = format!("batch {id}");
     let State { revision, state, updated, report, reverted_by, freed } = decode_state(&what, state)?;
-    let version = batch.first().copied().filter(|version| [LOCAL, PREPARED].contains(version)).unwrap_or(VERSION);
+    let version =
+        batch.first().copied().filter(|version| [LOCAL, PREPARED, REVERT].contains(version)).unwrap_or(VERSION);
     read_version(version, &what, batch, |fields| {
         let workspace = fields.text()?.parse().ok()?;
         let request_id = fields.text()?.parse().ok()?;
@@ -119,6 +129,7 @@ pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<Ba
         let ids = id_block::of(id, &batch);
         let source = match version {
             LOCAL => local(fields)?,
+            REVERT => Source::Revert(reverting(fields)?),
             PREPARED => Source::Prepared(Box::new(preparation(fields, freed)?)),
             _ => Source::Submitted,
         };
@@ -144,6 +155,15 @@ pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<Ba
 fn local(fields: &mut Fields<'_>) -> Option<Source> {
     let author = Actor { kind: ActorKind::from_word(fields.text()?)?, name: fields.optional_text()? };
     Some(Source::Local { author, reverts: optional_id(fields)? })
+}
+
+/// Which batch a revert takes back, for whom and why.
+fn reverting(fields: &mut Fields<'_>) -> Option<Reverting> {
+    Some(Reverting {
+        of: BatchId(fields.id()?),
+        author: Actor { kind: ActorKind::from_word(fields.text()?)?, name: fields.optional_text()? },
+        reason: fields.optional_text()?,
+    })
 }
 
 /// How a batch was prepared, and which request had it applied.

@@ -79,9 +79,14 @@ pub(super) fn append_local(view: &View<'_>, local: LocalBatch) -> Result<(LocalA
     let find = |id| Ok(stored(view, id)?.filter(|found| found.workspace == batch.workspace));
     let linked = links::changed(batch.id, reverts, find)?;
     let mut puts = put_new(counters, &mut batch, facts);
-    puts.extend(linked.iter().map(|linked| Put::Record(keys::state(linked.id), batch_record::encode_state(linked))));
+    puts.extend(linked.iter().map(put_link));
     puts.extend(put_files(view, &batch.workspace, files, batch.revision)?);
     Ok((LocalAppended::New(Box::new(batch)), puts))
+}
+
+/// What keeps which batch took this one back.
+fn put_link(linked: &BatchRecord) -> Put {
+    Put::Record(keys::state(linked.id), batch_record::encode_state(linked))
 }
 
 /// What stores a batch under the next revision.
@@ -128,7 +133,10 @@ pub(super) fn transition(view: &View<'_>, step: Transition) -> Result<(Transitio
         return Ok((Transitioned::OtherLease, Vec::new()));
     }
     let (workspace, files) = (step.workspace.clone(), step.files.clone());
+    let find = |id| Ok(stored(view, id)?.filter(|found| found.workspace == workspace));
+    let linked = links::changed(step.batch, links::reverted(&batch, &step), find)?;
     let (batch, mut puts) = put_step(&mut counters, batch, step);
+    puts.extend(linked.iter().map(put_link));
     puts.extend(put_files(view, &workspace, files, counters.newest)?);
     Ok((Transitioned::Done(batch), puts))
 }

@@ -82,6 +82,14 @@ pub(crate) enum FindError {
         /// All names that begin so, newest first.
         candidates: Vec<String>,
     },
+    /// It is taken back already.
+    #[error("batch {} was taken back already, by batch {}", Visible(.name), Visible(.by))]
+    TakenBack {
+        /// Its name.
+        name: String,
+        /// What took it back.
+        by: String,
+    },
     /// There is none at all.
     #[error("no batch is known here")]
     Nothing,
@@ -117,7 +125,13 @@ pub(crate) fn find(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Found, F
     let found = match wanted {
         Wanted::Newest => later.iter().find(|entry| !entry.is_undo() && is_open(entry)),
         Wanted::NewestUndo => later.iter().find(|entry| entry.is_undo() && is_open(entry)),
-        Wanted::Named(name) => Some(named(&later, name)?),
+        Wanted::Named(name) => {
+            let named = named(&later, name)?;
+            if let Some(by) = effects.taken_back_by(named) {
+                return Err(FindError::TakenBack { name: named.name(), by: by.name() });
+            }
+            Some(named)
+        }
         Wanted::UndoOf(name) => {
             let named = named(&later, name)?;
             let undo = if named.is_undo() { Some(named) } else { effects.taken_back_by(named) };

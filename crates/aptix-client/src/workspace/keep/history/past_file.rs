@@ -167,6 +167,14 @@ pub(crate) enum Kept {
 }
 
 impl Kept {
+    /// Bytes of the file before the batch, if there was one and all of it is kept.
+    pub(crate) fn size_before(&self) -> Option<usize> {
+        match self {
+            Self::Images(images) => images.before.as_ref().map(Vec::len),
+            Self::Passages(_) => None,
+        }
+    }
+
     /// Bytes of the file as the batch left it, if it left one.
     pub(crate) fn size_after(&self) -> Option<usize> {
         match self {

@@ -1,0 +1,150 @@
+//! Taking an applied batch back: by a batch of its own, which the agent makes from what it kept of the files.
+
+use std::sync::Arc;
+
+use aptix_model::actor::{Actor, ActorKind};
+use aptix_model::batch::{Batch, FileEdit, FilePatch, Origin, Revert, Target};
+use aptix_model::failure::Failure;
+use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
+use aptix_model::id_block;
+use aptix_model::reason::Reason;
+use aptix_model::record::{BatchRecord, Reverting, Source};
+use aptix_model::report::{FileReport, FileStatus};
+use aptix_model::state::BatchState;
+
+use super::Dispatcher;
+use super::refusal::{Refusal, shutting_down};
+use super::submit::{check_origin, request_reused};
+use crate::mint;
+use crate::store::BatchSelector;
+
+/// Which batch is to be taken back, for whom and why.
+#[derive(Clone, Debug)]
+pub struct Reversal {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The batch.
+    pub of: BatchId,
+    /// What makes the call repeatable.
+    pub request_id: RequestId,
+    /// Whose turn it comes from.
+    pub origin: Origin,
+    /// Why, if they said.
+    pub reason: Option<String>,
+    /// Their name, if it is known.
+    pub author: Option<String>,
+}
+
+impl Dispatcher {
+    /// The batch that takes another one back: as it is stored under its request id, or a new one for [`Self::keep`].
+    ///
+    /// # Errors
+    /// NOT_FOUND; REQUEST_ID_REUSED; TOO_LARGE (TEXT); ALREADY_APPLIED when the batch was taken back before; INVALID_STATE when it
+    /// is not applied, changed nothing, or is the workstation's own.
+    pub async fn reversal(self: &Arc<Self>, reversal: Reversal) -> Result<Reverts, Refusal> {
+        if self.closing.is_cancelled() {
+            return Err(Refusal::denied(shutting_down()));
+        }
+        let most = self.settings.limits.text_bytes;
+        self.check_texts([("reason", reversal.reason.as_ref()), ("author", reversal.author.as_ref())])?;
+        let too_long = check_origin(&reversal.origin, most);
+        if !too_long.is_empty() {
+            return Err(Refusal::Invalid(too_long));
+        }
+        let which = BatchSelector::Request(reversal.request_id.clone());
+        if let Some(stored) = self.store.batch(reversal.workspace.clone(), which).await? {
+            let is_same = matches!(&stored.source, Source::Revert(reverting) if reverting.of == reversal.of);
+            return match is_same && stored.origin == reversal.origin {
+                true => Ok(Reverts::Before(Box::new(stored))),
+                false => Err(request_reused(stored.id)),
+            };
+        }
+        let batch = self.batch(&reversal.workspace, BatchSelector::Id(reversal.of)).await?;
+        Ok(Reverts::Anew(Box::new(record(reversal, inverse(&batch)?))))
+    }
+}
+
+/// A batch that takes another one back.
+#[derive(Debug)]
+pub enum Reverts {
+    /// It is stored already.
+    Before(Box<BatchRecord>),
+    /// It is new, and not stored yet.
+    Anew(Box<BatchRecord>),
+}
+
+fn record(reversal: Reversal, batch: Batch) -> BatchRecord {
+    let Reversal { workspace, of, request_id, origin, reason, author } = reversal;
+    let (id, now) = (id_block::batch_id(mint::uuid()), mint::now());
+    let author = Actor { kind: ActorKind::Author, name: author };
+    BatchRecord {
+        id,
+        workspace,
+        revision: Revision::default(),
+        state: BatchState::Approved,
+        ids: id_block::of(id, &batch),
+        batch,
+        origin,
+        request_id,
+        created: now,
+        updated: now,
+        report: None,
+        source: Source::Revert(Reverting { of, author, reason }),
+        reverted_by: None,
+    }
+}
+
+/// What takes a batch back: one file patch for each file that it changed, in its order.
+fn inverse(record: &BatchRecord) -> Result<Batch, Refusal> {
+    check(record)?;
+    let reported = record.report.iter().flat_map(|report| &report.files);
+    let files: Vec<_> = reported.filter(|file| is_changed(file)).map(|file| patch(record.id, file)).collect();
+    if files.is_empty() {
+        let message = format!("batch {} changed no file, so there is nothing to take back", record.id);
+        return Err(Refusal::denied(Failure::new(Reason::InvalidState, message).hint("look at the batch's report")));
+    }
+    let verb = if matches!(record.source, Source::Revert(_)) { "redo of revert" } else { "revert" };
+    Ok(Batch { label: Some(format!("{verb} {}", record.id)), files, ..Batch::default() })
+}
+
+fn is_changed(file: &FileReport) -> bool {
+    file.status.is_applied() && file.status != FileStatus::Unchanged
+}
+
+fn patch(batch: BatchId, file: &FileReport) -> FilePatch {
+    let (path, move_to) = match &file.renamed_to {
+        Some(now) => (now, Some(file.path.clone())),
+        None => (&file.path, None),
+    };
+    let edit = FileEdit::Revert(Revert { batch, move_to });
+    FilePatch { target: Target::Path(path.clone()), key: None, label: None, edit }
+}
+
+/// Refuses a batch that cannot be taken back, as far as the server knows.
+fn check(batch: &BatchRecord) -> Result<(), Refusal> {
+    let BatchRecord { id, state, .. } = batch;
+    let invalid = |message: String, hint: &str| {
+        Err(Refusal::denied(Failure::new(Reason::InvalidState, message).hint(hint.to_owned())))
+    };
+    match state {
+        BatchState::Applied | BatchState::Partial => {}
+        state if state.is_open() => {
+            let message = format!("batch {id} is {state} and has changed nothing yet");
+            return invalid(message, "cancel the batch with CancelBatch, or wait until it is applied");
+        }
+        state => {
+            let message = format!("batch {id} is {state}, and only a batch that was applied can be taken back");
+            return invalid(message, "nothing is left to do: the batch changed no file");
+        }
+    }
+    if let Some(by) = batch.reverted_by {
+        let message = format!("batch {id} was taken back already, by batch {by}");
+        let hint = format!("nothing is left to do; revert batch {by} to have its changes again");
+        return Err(Refusal::denied(Failure::new(Reason::AlreadyApplied, message).hint(hint)));
+    }
+    if matches!(batch.source, Source::Local { .. }) {
+        let message = format!("batch {id} was carried out on the workstation itself, where alone it can be undone");
+        return invalid(message, "submit an edit that changes the files, or ask the user to undo the batch");
+    }
+    Ok(())
+}
