@@ -35,6 +35,8 @@ pub mod mcp;
 mod person;
 pub mod policy;
 pub mod present;
+#[cfg(any(feature = "agent", feature = "mcp"))]
+mod tools;
 pub mod undo;
 pub mod unsaved;
 pub mod workspace;

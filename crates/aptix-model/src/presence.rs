@@ -54,6 +54,8 @@ pub enum QuestionKind {
     Preview,
     /// The plan of a batch that is being prepared.
     Prepare,
+    /// The answer of a tool that reads.
+    Tool,
 }
 
 impl QuestionKind {
@@ -67,6 +69,7 @@ impl QuestionKind {
             Self::Search => "search",
             Self::Preview => "preview",
             Self::Prepare => "prepare",
+            Self::Tool => "call_tool",
         }
     }
 }

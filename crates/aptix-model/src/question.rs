@@ -1,6 +1,7 @@
 //! What is asked of a workstation, and what it replies.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::batch::{Batch, Origin};
@@ -24,6 +25,30 @@ pub enum Question {
     Preview(Batch),
     /// The plan of a batch that is being prepared, and whose turn the batch comes from.
     Prepare(Batch, Origin),
+    /// The answer of a tool that reads.
+    Tool(ToolCall),
+}
+
+/// A call of a tool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToolCall {
+    /// The name of the tool.
+    pub tool: String,
+    /// The arguments as the model wrote them: JSON.
+    pub arguments: String,
+    /// Whose turn it comes from.
+    pub origin: Origin,
+}
+
+/// The answer to a call of a tool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToolReply {
+    /// For models.
+    pub text: Vec<String>,
+    /// For programs: a JSON object.
+    pub structured: String,
+    /// Whether the call was refused.
+    pub is_error: bool,
 }
 
 /// What is replied: of the question's kind, or a failure.
@@ -41,6 +66,8 @@ pub enum Reply {
     Preview(Report),
     /// The plan, or why there is none.
     Prepare(Box<Planned>),
+    /// The answer of the tool.
+    Tool(ToolReply),
     /// Why there is no reply.
     Failed(Failure),
 }

@@ -132,6 +132,7 @@ fn router(
         upload_idle: options.upload_idle,
         upload_total: options.upload_total,
     });
+    let tools = ToolServer::new(ToolService { dispatcher: Arc::clone(dispatcher), patience });
     let workspaces = WorkspaceServer::new(WorkspaceService(Arc::clone(dispatcher)));
     Ok(Server::builder()
         .layer(admission.clone())
@@ -146,7 +147,7 @@ fn router(
         .add_service(batches.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(agents.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(workspaces.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
-        .add_service(ToolServer::new(ToolService).max_decoding_message_size(MESSAGE_BYTES))
+        .add_service(tools.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(files.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES)))
 }
 

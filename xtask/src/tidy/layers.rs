@@ -58,6 +58,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         apply
         live | undo
         present
+        tools
         connection
         person
         agent

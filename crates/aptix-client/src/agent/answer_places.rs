@@ -12,11 +12,15 @@ const AT_ONCE: usize = 8;
 /// How many of these may be previews or plans, which take longer than all others.
 const PREVIEWS: usize = 2;
 
+/// How many of these may be calls of tools, each of which may hold a whole file in memory.
+const TOOLS: usize = 4;
+
 /// The places.
 #[derive(Debug)]
 pub(super) struct AnswerPlaces {
     all: Arc<Semaphore>,
     previews: Arc<Semaphore>,
+    tools: Arc<Semaphore>,
 }
 
 /// What one question holds.
@@ -24,19 +28,23 @@ pub(super) type Held = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
 
 impl Default for AnswerPlaces {
     fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(AT_ONCE)), previews: Arc::new(Semaphore::new(PREVIEWS)) }
+        let [all, previews, tools] = [AT_ONCE, PREVIEWS, TOOLS].map(|places| Arc::new(Semaphore::new(places)));
+        Self { all, previews, tools }
     }
 }
 
 impl AnswerPlaces {
     /// Waits for a place for a question of this kind.
     pub(super) async fn take(&self, kind: QuestionKind) -> Option<Held> {
-        let preview = match kind {
-            QuestionKind::Preview | QuestionKind::Prepare => {
-                Some(Arc::clone(&self.previews).acquire_owned().await.ok()?)
-            }
-            _ => None,
+        let narrow = match kind {
+            QuestionKind::Preview | QuestionKind::Prepare => Some(&self.previews),
+            QuestionKind::Tool => Some(&self.tools),
+            QuestionKind::Read | QuestionKind::Stat | QuestionKind::List | QuestionKind::Search => None,
         };
-        Some((Arc::clone(&self.all).acquire_owned().await.ok()?, preview))
+        let narrow = match narrow {
+            Some(places) => Some(Arc::clone(places).acquire_owned().await.ok()?),
+            None => None,
+        };
+        Some((Arc::clone(&self.all).acquire_owned().await.ok()?, narrow))
     }
 }

@@ -20,6 +20,7 @@ mod replies;
 mod report;
 mod service;
 mod session;
+mod tool_replies;
 mod warnings;
 
 use std::sync::{Arc, Once};

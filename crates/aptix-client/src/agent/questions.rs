@@ -99,7 +99,11 @@ async fn answer(agent: &Arc<Agent>, ask: Ask, wanted: Wanted) -> Option<(Answer,
         let reply = match ask.kind() {
             QuestionKind::Preview => Some(Reply::Preview(refused())),
             QuestionKind::Prepare => Some(Reply::Prepare(Box::new(Planned::Refused(refused())))),
-            QuestionKind::Read | QuestionKind::Stat | QuestionKind::List | QuestionKind::Search => None,
+            QuestionKind::Read
+            | QuestionKind::Stat
+            | QuestionKind::List
+            | QuestionKind::Search
+            | QuestionKind::Tool => None,
         };
         if let Some(reply) = reply {
             return Some((fitting(Answer(reply.into())), Some(places)));

@@ -1,9 +1,12 @@
 //! What the workstation replies to the server's questions: files as they are, and what would become of a batch, under the
 //! policy of this moment. Nothing is written.
 
+use std::path::PathBuf;
+
 use aptix_engine::preview::edit_evidence;
 use aptix_model::batch::{Batch, Content, FileEdit, Origin};
 use aptix_model::failure::Failure;
+use aptix_model::id::WorkspaceId;
 use aptix_model::limits::{EVIDENCE_BYTES, PLACES_BYTES, REPORT_DIFF_BYTES};
 use aptix_model::plan::{Place, Plan, Planned};
 use aptix_model::presence::QuestionKind;
@@ -14,17 +17,25 @@ use aptix_model::report::{FileReport, Report, Warning};
 use aptix_model::wire::question::{Answer, Ask};
 
 use super::report::refusal;
+use super::tool_replies;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{ApplyOptions, Mode, apply};
 use crate::connection::question::{Answering, Wanted};
 use crate::live::{list, read, search};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
+use crate::tools::reader::{Reader, roots};
 use crate::workspace::roots::workspace::Workspace;
 
 /// Answers from the disk.
-#[derive(Clone, Copy, Debug)]
-pub struct FromDisk;
+#[derive(Clone, Default, Debug)]
+pub struct FromDisk {
+    /// The workspace at the server, for logs.
+    pub workspace: Option<WorkspaceId>,
+    /// The directories of the roots, in the order of the roots, as the user wrote them and absolute: a model may write paths that
+    /// begin with one.
+    pub directories: Vec<PathBuf>,
+}
 
 impl Answering for FromDisk {
     fn kinds(&self) -> &[QuestionKind] {
@@ -35,38 +46,52 @@ impl Answering for FromDisk {
             QuestionKind::Search,
             QuestionKind::Preview,
             QuestionKind::Prepare,
+            QuestionKind::Tool,
         ]
     }
 
     fn answer(&self, local: &Workspace, policies: &PolicyFiles, ask: &Ask, wanted: &Wanted) -> Answer {
         let reply = match Question::try_from(ask.0.clone()) {
-            Ok(question) => reply(local, policies, &question, &|| wanted.is_over()),
+            Ok(question) => self.reply(local, policies, &question, &|| wanted.is_over()),
             Err(failures) => failed(failures),
         };
         Answer(without_places(local, policies, reply).into())
     }
 }
 
-fn reply(local: &Workspace, policies: &PolicyFiles, question: &Question, is_over: &dyn Fn() -> bool) -> Reply {
-    let policy = match policies.read(local) {
-        Ok(policy) => policy,
-        Err(error) => return Reply::Failed(error.failure()),
-    };
-    let replied = match question {
-        Question::Read(files) => read::read(local, &policy, files, is_over).map(Reply::Read),
-        Question::Stat(files) => read::stat(local, &policy, files, is_over).map(Reply::Stat),
-        Question::List(call) => list::list(local, &policy, call, is_over).map(Reply::List),
-        Question::Search(call) => search::search(local, &policy, call, is_over).map(Reply::Search),
-        Question::Preview(batch) => {
-            let planned = plan(local, &policy, (batch, &Origin::default()), is_over);
-            Ok(Reply::Preview(planned.map_or_else(|refused| refused, |plan| plan.report)))
-        }
-        Question::Prepare(batch, origin) => {
-            let planned = plan(local, &policy, (batch, origin), is_over);
-            Ok(Reply::Prepare(Box::new(planned.map_or_else(Planned::Refused, Planned::Plan))))
-        }
-    };
-    replied.unwrap_or_else(Reply::Failed)
+impl FromDisk {
+    fn reply(
+        &self,
+        local: &Workspace,
+        policies: &PolicyFiles,
+        question: &Question,
+        is_over: &dyn Fn() -> bool,
+    ) -> Reply {
+        let policy = match policies.read(local) {
+            Ok(policy) => policy,
+            Err(error) => return Reply::Failed(error.failure()),
+        };
+        let replied = match question {
+            Question::Read(files) => read::read(local, &policy, files, is_over).map(Reply::Read),
+            Question::Stat(files) => read::stat(local, &policy, files, is_over).map(Reply::Stat),
+            Question::List(call) => list::list(local, &policy, call, is_over).map(Reply::List),
+            Question::Search(call) => search::search(local, &policy, call, is_over).map(Reply::Search),
+            Question::Preview(batch) => {
+                let planned = plan(local, &policy, (batch, &Origin::default()), is_over);
+                Ok(Reply::Preview(planned.map_or_else(|refused| refused, |plan| plan.report)))
+            }
+            Question::Prepare(batch, origin) => {
+                let planned = plan(local, &policy, (batch, origin), is_over);
+                Ok(Reply::Prepare(Box::new(planned.map_or_else(Planned::Refused, Planned::Plan))))
+            }
+            Question::Tool(call) => {
+                let roots = roots(local, self.directories.iter().map(PathBuf::as_path));
+                let reader = Reader { workspace: local, policies, is_over };
+                Ok(Reply::Tool(tool_replies::reply(reader, &roots, self.workspace.as_ref(), call)))
+            }
+        };
+        replied.unwrap_or_else(Reply::Failed)
+    }
 }
 
 /// Why a question cannot be answered; a server that checks it never asks it.
@@ -151,7 +176,8 @@ fn without_places(local: &Workspace, policies: &PolicyFiles, mut reply: Reply) -
         Reply::Prepare(planned) => match &mut **planned {
             Planned::Plan(Plan { report, .. }) | Planned::Refused(report) => places.name_in_report(report),
         },
-        Reply::List(_) | Reply::Search(_) => {}
+        // A tool's refusal is without such paths.
+        Reply::List(_) | Reply::Search(_) | Reply::Tool(_) => {}
     }
     reply
 }

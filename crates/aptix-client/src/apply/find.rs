@@ -213,6 +213,12 @@ impl<'w> Search<'w> {
         self.look(index, place, Role::Whole, claim)
     }
 
+    /// Finds what a reader would of the one file at a target; the file may be as large as a batch.
+    pub(crate) fn find_to_read(&mut self, target: &ValidTarget) -> Result<Found, Failure> {
+        let place = self.resolve(target)?;
+        self.look(0, place, Role::Whole, Claim::Stays)
+    }
+
     /// Reads the file at a place, unless the policy closes it.
     pub(super) fn look(&mut self, index: usize, place: Place, role: Role, claim: Claim) -> Result<Found, Failure> {
         let real = place.real();

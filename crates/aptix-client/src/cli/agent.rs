@@ -30,7 +30,9 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, homes: &HomeDirs, new_id: Result<AgentId, IdError>) -> anyhow::Result<Exit> {
     let ServerArgs { server, workspace } = args.server;
     let policy = Arc::new(PolicyFiles::new(&homes.config_home()?, Caller::Server));
-    let (approve, attended, answering) = (args.approve, Attended::OnTerminal, Arc::new(FromDisk));
+    let directories = args.roots.iter().map(|root| std::path::absolute(&root.dir)).collect::<Result<_, _>>()?;
+    let answering = Arc::new(FromDisk { workspace: Some(workspace.clone()), directories });
+    let (approve, attended) = (args.approve, Attended::OnTerminal);
     let service = Service { server, workspace, approve, attended, policy, answering };
     let new_id = new_id?;
     serving::run(args.roots, homes, |local, stop| serve(local, service, new_id, stop)).await

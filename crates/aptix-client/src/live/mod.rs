@@ -10,7 +10,7 @@ pub mod list;
 pub mod local_batch;
 pub(crate) mod past_batch;
 pub mod read;
-mod scope;
+pub(crate) mod scope;
 pub mod search;
 pub(crate) mod searchable;
 mod unresolved;

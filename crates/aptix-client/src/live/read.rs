@@ -82,6 +82,17 @@ fn describe(mut reader: Reader<'_>, files: &[FileSelector]) -> Result<Files<File
     answers.map(|answer| Ok(answer?.map(|file| file.info))).collect()
 }
 
+/// Refuses to read a file of which the caller is shown nothing, whether it exists or not; one that does not exist, or is larger
+/// than is read; and an unsaved buffer that is not shown.
+///
+/// # Errors
+/// Why the file is not shown.
+pub(crate) fn check(workspace: &Workspace, policy: &Policy, file: &FileSelector) -> Result<(), Failure> {
+    let mut reader = Reader { unsaved: Unsaved::of(workspace)?, ..Reader::new(workspace, policy, &|| false) };
+    let active = reader.place(file).and_then(|place| reader.active(&place));
+    active.map(drop).map_err(NotRead::failure)
+}
+
 /// All bytes of a file on disk.
 ///
 /// # Errors
@@ -93,10 +104,7 @@ pub fn content(
     is_over: IsOver<'_>,
 ) -> Result<Vec<u8>, Failure> {
     let mut reader = Reader::new(workspace, policy, is_over);
-    reader.whole(file).map_err(|not_read| match not_read {
-        NotRead::Refused(failure) => *failure,
-        NotRead::Over => over(),
-    })
+    reader.whole(file).map_err(NotRead::failure)
 }
 
 /// Why a file is not read.
@@ -105,6 +113,15 @@ enum NotRead {
     Over,
     /// The failure of this file.
     Refused(Box<Failure>),
+}
+
+impl NotRead {
+    fn failure(self) -> Failure {
+        match self {
+            Self::Refused(failure) => *failure,
+            Self::Over => over(),
+        }
+    }
 }
 
 impl From<Failure> for NotRead {

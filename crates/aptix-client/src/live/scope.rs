@@ -13,24 +13,24 @@ use crate::workspace::roots::workspace::Workspace;
 
 /// A root, or a directory in it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scope<'a> {
+pub(crate) struct Scope<'a> {
     /// Which root, from 0.
-    pub(super) index: usize,
-    pub(super) root: &'a Root,
+    pub(crate) index: usize,
+    pub(crate) root: &'a Root,
     /// The path in it; absent for all of it.
-    pub(super) path: Option<&'a str>,
+    pub(crate) path: Option<&'a str>,
     style: PathStyle,
 }
 
 impl Scope<'_> {
     /// The path in the workspace, and the lower-case key, of the file at a path in the root.
-    pub(super) fn names(&self, path: &str) -> (String, String) {
+    pub(crate) fn names(&self, path: &str) -> (String, String) {
         let doc_path = format!("{}/{}", self.root.name(), fold(path));
         (self.style.name(path, &doc_path).into_owned(), doc_path)
     }
 
     /// The path in the workspace of what is at a path in the root, unless no path can have its name.
-    pub(super) fn nameable(&self, path: &str) -> Option<String> {
+    pub(crate) fn nameable(&self, path: &str) -> Option<String> {
         let (path, _) = self.names(path);
         WorkspacePath::new(&path).is_ok().then_some(path)
     }
@@ -65,6 +65,19 @@ pub(super) fn scopes<'a>(
     directory: Option<&'a WorkspacePath>,
     disclosure: &mut Disclosure<'_>,
 ) -> Result<Vec<Scope<'a>>, Failure> {
+    let scopes = scopes_of(workspace, directory)?;
+    check(&scopes, disclosure)?;
+    Ok(scopes)
+}
+
+/// The same, whatever the caller is shown.
+///
+/// # Errors
+/// There is no root of its name.
+pub(crate) fn scopes_of<'a>(
+    workspace: &'a Workspace,
+    directory: Option<&'a WorkspacePath>,
+) -> Result<Vec<Scope<'a>>, Failure> {
     let roots = workspace.roots();
     let style = PathStyle::among(roots.len());
     let (wanted, path) = match (style, directory.map(WorkspacePath::as_str)) {
@@ -94,7 +107,15 @@ pub(super) fn scopes<'a>(
             .hint("begin the path with the name of one of the roots"));
     }
     scopes.sort_by_key(|scope| scope.root.name());
-    for scope in &scopes {
+    Ok(scopes)
+}
+
+/// Refuses scopes of which the caller is shown nothing, whether they exist or not.
+///
+/// # Errors
+/// Why nothing is shown.
+pub(crate) fn check(scopes: &[Scope<'_>], disclosure: &mut Disclosure<'_>) -> Result<(), Failure> {
+    for scope in scopes {
         if let Some(path) = scope.path {
             let closed = match protection::of(path) {
                 Some(why) => Err(Closed { detail: why.detail(), why: why.to_string() }),
@@ -103,7 +124,7 @@ pub(super) fn scopes<'a>(
             closed.map_err(|closed| failure(&WalkError::closed(path, closed)))?;
         }
     }
-    Ok(scopes)
+    Ok(())
 }
 
 /// The failure of a walk, as the caller of a list or a search gets it.

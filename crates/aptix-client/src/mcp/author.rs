@@ -6,7 +6,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aptix_engine::hunk::Member;
 use aptix_model::batch::{Batch, Origin};
-use aptix_model::documents::PartialDocument;
 use aptix_model::documents::terms::{Wording, in_words_of};
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
@@ -25,11 +24,12 @@ use super::tried::Tried;
 use super::until::Until;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::traced::Traced;
-use crate::apply::{ApplyOptions, Mode, Refusal, apply, refuse_document};
+use crate::apply::{ApplyOptions, Mode, Refusal, apply};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 use crate::policy::places::Places;
 use crate::present::refused;
+use crate::tools::reader::{Reader, roots};
 use crate::workspace::roots::workspace::Workspace;
 
 /// What a client says of a request beside what it asks for.
@@ -62,9 +62,7 @@ impl Author {
         #[expect(clippy::disallowed_methods, reason = "the edge of the program reads the clock")]
         let time_of_day = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began = (UnixMillis(millis(time_of_day)), Instant::now());
-        let root = workspace.primary();
-        let known_as = [root.path(), directory].map(|path| path.to_string_lossy().into_owned());
-        let roots = Roots::default().with(root.name(), known_as);
+        let roots = roots(&workspace, [directory]);
         Self { workspace, policies, name, roots, hunks: Mutex::default(), began }
     }
 
@@ -113,13 +111,9 @@ impl Author {
         Trace { origin, ..Trace::new(Via::Mcp) }
     }
 
-    /// The refusal of arguments that do not have the shape of the tool's.
-    pub(super) fn refuse(&self, document: &PartialDocument) -> Refusal {
-        let refusal = match self.policy() {
-            Ok(policy) => refuse_document(&self.workspace, document, &policy),
-            Err(failure) => failure.into(),
-        };
-        self.for_model(refusal)
+    /// Answers the calls that only read, however long that takes.
+    pub(super) fn reader(&self) -> Reader<'_> {
+        Reader { workspace: &self.workspace, policies: &self.policies, is_over: &|| false }
     }
 
     pub(super) fn member(&self) -> Member<'_> {

@@ -1,25 +1,16 @@
 //! Carries out calls: arguments in, an answer out. They block.
 
 use aptix_model::documents::terms::Wording;
-use aptix_model::failure::Failure;
 use aptix_model::id::Uuid;
-use aptix_model::live::ListFiles;
-use aptix_model::path::WorkspacePath;
-use aptix_model::reason::Detail;
 use aptix_model::record::UnixMillis;
-use aptix_model::tools::list_directory::Listed;
-use aptix_model::tools::look::{MOST_LINES, ReadFile, Search, View};
-use aptix_model::tools::result::tool_result::{ToolResult, of_document, serialized};
+use aptix_model::tools::result::tool_result::{ToolResult, of_document};
 use aptix_model::tools::tool::{Call, Effect, Tool};
-use serde::Serialize;
 
 use super::author::Author;
 use super::called::Called;
-use super::search::Show;
 use super::until::Until;
-use super::{past, prepared, read, search};
-use crate::live::list::list;
-use crate::policy::Policy;
+use super::{past, prepared};
+use crate::tools::reader::Reader;
 
 /// Longest arguments that are parsed before the call's turn, in bytes.
 const TURN_BYTES: usize = 4 << 10;
@@ -29,7 +20,7 @@ pub(super) fn call(author: &Author, called: &Called, arguments: &str, until: &Un
     let tool = called.tool;
     let mut answer = match tool.parse(arguments, &author.roots) {
         Ok(call) => carry_out(author, called, call, until),
-        Err(document) => called.refused(&author.refuse(&document).failures),
+        Err(document) => called.refused(&author.reader().refuse(&document).failures),
     };
     if tool.effect == Effect::Writes {
         match author.workspace.unnamed_displaced_writes() {
@@ -52,67 +43,10 @@ fn carry_out(author: &Author, called: &Called, call: Call, until: &Until) -> Too
         Call::Apply { hunk } => prepared::apply(author, called, hunk, until),
         Call::Edit { patch, wording } => prepared::edit(author, called, patch, wording, until),
         Call::Undo { batch } => past::undo(author, called, batch, until),
-        Call::Read(call) => look(
-            author,
-            called,
-            |policy| read::read(&author.workspace, policy, &call),
-            |lines| vec![lines.head(), lines.text.clone()],
-        ),
-        Call::View(call) => view(author, called, &call, until),
-        Call::List(call) => listed(author, called, &call, until),
-        Call::History { most, path } => {
-            let path = path.as_ref().map(WorkspacePath::as_str);
-            look(author, called, |_| past::history(author, most, path), |found| vec![found.text()])
+        Call::Look(look) => {
+            let reader = Reader { is_over: &|| until.is_over(), ..author.reader() };
+            reader.answer(&look).unwrap_or_else(|failure| called.refused(&[failure]))
         }
-        Call::Show { id } => past::show(author, called, &id),
-        Call::FindFiles(call) => find(author, called, &call, Show::Files, until),
-        Call::FindLines(call) => find(author, called, &call, Show::Lines, until),
-    }
-}
-
-fn find(author: &Author, called: &Called, call: &Search, show: Show, until: &Until) -> ToolResult {
-    look(
-        author,
-        called,
-        |policy| search::search(&author.workspace, policy, call, show, until),
-        |found| vec![found.text()],
-    )
-}
-
-/// The answer of the command `view`: a file with line numbers, or the files below a directory.
-fn view(author: &Author, called: &Called, call: &View, until: &Until) -> ToolResult {
-    let Some(path) = &call.path else { return listed(author, called, &ListFiles::default(), until) };
-    let (start_line, end_line) = call.range.unwrap_or((1, None));
-    let file = ReadFile { path: path.clone(), start_line, end_line, max_lines: MOST_LINES };
-    let read = author.policy().and_then(|policy| read::read(&author.workspace, &policy, &file));
-    match read {
-        Err(failure) if failure.detail == Some(Detail::NotRegular) && call.range.is_none() => {
-            listed(author, called, &ListFiles { directory: Some(path.clone()), ..ListFiles::default() }, until)
-        }
-        read => look(author, called, |_| read, |lines| vec![lines.numbered()]),
-    }
-}
-
-/// The answer of a tool that lists the files below a directory.
-fn listed(author: &Author, called: &Called, call: &ListFiles, until: &Until) -> ToolResult {
-    look(
-        author,
-        called,
-        |policy| list(&author.workspace, policy, call, &|| until.is_over()).map(Listed::from),
-        |found| vec![found.text()],
-    )
-}
-
-/// The answer of a tool that only looks; `text` puts what it found into words.
-fn look<T: Serialize>(
-    author: &Author,
-    called: &Called,
-    look: impl FnOnce(&Policy) -> Result<T, Failure>,
-    text: impl FnOnce(&T) -> Vec<String>,
-) -> ToolResult {
-    match author.policy().and_then(|policy| look(&policy)) {
-        Ok(found) => ToolResult { text: text(&found), ..serialized(&found, false) },
-        Err(failure) => called.refused(&author.for_model(failure).failures),
     }
 }
 

@@ -9,8 +9,6 @@ mod hunks;
 mod line;
 mod past;
 mod prepared;
-mod read;
-mod search;
 pub mod server;
 mod transport;
 mod tried;

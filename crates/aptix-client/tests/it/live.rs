@@ -7,6 +7,7 @@ mod reads;
 mod refused;
 mod replied;
 mod searched;
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The one table of tools, and the tools of it that one caller is given: a set, or some by their names.
 
-use super::tool::{Set, Tool};
+use super::tool::{Effect, Set, Tool};
 use super::{
     append, apply, block_replace, create_file, edit, editor, insert, list_directory, overwrite, past, patch,
     range_edit, read_file, ripgrep, texts, whole_files, write_patch,
@@ -53,6 +53,12 @@ const GONE: [(&str, &str); 5] = [
 /// When there is none, with the name that was most likely meant.
 pub fn find(name: &str) -> Result<&'static Tool, Failure> {
     Selection::all().find(name)
+}
+
+/// Whether a call of a tool with these arguments only reads.
+#[must_use]
+pub fn only_reads(tool: &Tool, arguments: &str) -> bool {
+    tool.effect == Effect::Reads || (tool.name == editor::TOOL.name && editor::is_view(arguments))
 }
 
 /// Some tools of the catalogue, in its order.

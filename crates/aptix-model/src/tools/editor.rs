@@ -7,7 +7,7 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 
-use super::look::View;
+use super::look::{Look, View};
 use super::roots::Roots;
 use super::tool::{Call, Effect, Form, Set, Tool};
 use super::{answer, schema};
@@ -109,6 +109,11 @@ struct Named {
     command: Option<String>,
 }
 
+/// Whether these arguments are those of `view`.
+pub(super) fn is_view(text: &str) -> bool {
+    json::from_str::<Named>(text).is_ok_and(|named| named.command.as_deref() == Some("view"))
+}
+
 fn call(text: &str, roots: &Roots) -> Result<Call, PartialDocument> {
     let Named { command } = json::from_str(text)?;
     if command.as_deref() == Some("view") {
@@ -130,7 +135,7 @@ fn view(arguments: Arguments, roots: &Roots) -> Result<Call, Failure> {
         }
     }
     let range = view_range.map(|range| lines(&range.0)).transpose()?.flatten();
-    Ok(Call::View(View { path: roots.directory(Some(&path))?, range }))
+    Ok(Call::Look(Look::View(View { path: roots.directory(Some(&path))?, range })))
 }
 
 fn lines(range: &[i64]) -> Result<Option<(u32, Option<u32>)>, Failure> {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::arguments::limit;
-use super::look::{MOST_LISTED, USUAL_LISTED};
+use super::look::{Look, MOST_LISTED, USUAL_LISTED};
 use super::roots::Roots;
 use super::skipped::SkippedFiles;
 use super::tool::{Call, Effect, Form, Set, Tool, read};
@@ -87,9 +87,9 @@ impl Listed {
 }
 
 fn call(arguments: &Arguments, roots: &Roots) -> Result<Call, Failure> {
-    Ok(Call::List(ListFiles {
+    Ok(Call::Look(Look::List(ListFiles {
         directory: roots.directory(arguments.path.as_deref())?,
         page_size: limit(arguments.max_files, USUAL_LISTED, MOST_LISTED) as usize,
         page_token: arguments.page_token.clone().unwrap_or_default(),
-    }))
+    })))
 }

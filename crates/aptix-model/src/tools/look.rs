@@ -1,5 +1,6 @@
 //! What the tools that only look ask for: lines of a file, or a search (WS-MOD 4.2).
 
+use crate::live::ListFiles;
 use crate::path::WorkspacePath;
 
 /// Lines of a file that are shown unless a call asks for more.
@@ -22,6 +23,33 @@ pub const MOST_BATCHES: u32 = 200;
 pub const MOST_RESULTS: u32 = 2_000;
 /// Most lines that are shown above and below a line that matches.
 pub const MOST_CONTEXT: u32 = 20;
+
+/// A call that only reads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// Read lines of a file.
+    Read(ReadFile),
+    /// Show a file, or the files of a directory, as the text-editor tool does.
+    View(View),
+    /// List the files below a directory.
+    List(ListFiles),
+    /// List the newest batches.
+    History {
+        /// How many.
+        most: usize,
+        /// Only those that touched this file or directory, if any is named.
+        path: Option<WorkspacePath>,
+    },
+    /// Show a batch, or a part of one.
+    Show {
+        /// The id of a batch, a file patch or a change, or the beginning of one.
+        id: String,
+    },
+    /// List files, or those with a line that matches.
+    FindFiles(Search),
+    /// Show the lines that match.
+    FindLines(Search),
+}
 
 /// A call of `read_file`.
 #[derive(Clone, PartialEq, Eq, Debug)]

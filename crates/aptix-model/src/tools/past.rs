@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::arguments::limit;
-use super::look::{MOST_BATCHES, USUAL_BATCHES};
+use super::look::{Look, MOST_BATCHES, USUAL_BATCHES};
 use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ pub(super) const HISTORY: Tool = Tool {
     parse: |text, roots| {
         read(text, |arguments: History| {
             let most = limit(arguments.max_batches, USUAL_BATCHES, MOST_BATCHES) as usize;
-            Ok(Call::History { most, path: roots.directory(arguments.path.as_deref())? })
+            Ok(Call::Look(Look::History { most, path: roots.directory(arguments.path.as_deref())? }))
         })
     },
 };
@@ -124,7 +124,7 @@ fn shown(id: &str) -> Result<Call, Failure> {
     if id.is_empty() || id.len() > 36 || !id.bytes().all(fits) {
         return Err(no_id("id", id, "give an id from an answer, or its beginning; history lists the batches"));
     }
-    Ok(Call::Show { id: id.to_ascii_lowercase() })
+    Ok(Call::Look(Look::Show { id: id.to_ascii_lowercase() }))
 }
 
 fn undone(id: &str) -> Result<Call, Failure> {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::arguments::{limit, range};
-use super::look::{MOST_LINES, ReadFile, USUAL_LINES};
+use super::look::{Look, MOST_LINES, ReadFile, USUAL_LINES};
 use super::roots::Roots;
 use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
@@ -27,7 +27,7 @@ pub(super) const TOOL: Tool = Tool {
     dialect: None,
     input: schema::input::<Arguments>,
     output: answer::or_errors::<Lines>,
-    parse: |text, roots| read(text, |arguments| call(arguments, roots).map(Call::Read)),
+    parse: |text, roots| read(text, |arguments| call(arguments, roots).map(Look::Read).map(Call::Look)),
 };
 
 #[derive(Deserialize, JsonSchema)]

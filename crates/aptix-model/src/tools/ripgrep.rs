@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::arguments::{Words, limit, names, word};
-use super::look::{Case, MOST_CONTEXT, MOST_RESULTS, Search, USUAL_FILES, USUAL_RESULTS};
+use super::look::{Case, Look, MOST_CONTEXT, MOST_RESULTS, Search, USUAL_FILES, USUAL_RESULTS};
 use super::roots::Roots;
 use super::skipped::SkippedFiles;
 use super::tool::{Call, Effect, Form, Set, Tool, read};
@@ -35,7 +35,7 @@ pub(super) const FILES: Tool = Tool {
     dialect: None,
     input: schema::input::<Arguments>,
     output: answer::or_errors::<Found>,
-    parse: |text, roots| read(text, |arguments| call(arguments, roots).map(Call::FindFiles)),
+    parse: |text, roots| read(text, |arguments| call(arguments, roots).map(Look::FindFiles).map(Call::Look)),
 };
 
 pub(super) const CONTENT: Tool = Tool {
@@ -97,7 +97,7 @@ fn find_lines(arguments: Arguments, roots: &Roots) -> Result<Call, Failure> {
             .field("pattern")
             .hint("give a pattern, or list files with ripgrep_files"));
     }
-    Ok(Call::FindLines(search))
+    Ok(Call::Look(Look::FindLines(search)))
 }
 
 /// The files, or lines, that a search found.

@@ -17,7 +17,7 @@ struct Root {
 }
 
 impl Roots {
-    /// Adds the only root: its name, and the absolute paths that it is known by.
+    /// Adds a root: its name, and the absolute paths that it is known by.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, directories: impl IntoIterator<Item = String>) -> Self {
         let directories = directories.into_iter().map(|path| path.trim_end_matches('/').to_owned());
@@ -33,11 +33,17 @@ impl Roots {
         })
     }
 
-    /// A path as a model wrote it, in the spelling of documents; empty for the root itself.
+    /// A path as a model wrote it, in the spelling of documents, with its root's name in front where there are several; empty for
+    /// the only root itself.
     #[must_use]
     pub fn spelled(&self, text: &str) -> String {
         let text = document_spelling(text);
-        self.within(&text).map_or_else(|| text.clone(), |(_, rest)| rest.to_owned())
+        let Some((root, rest)) = self.within(&text) else { return text };
+        match (self.0.as_slice(), rest) {
+            ([_], rest) => rest.to_owned(),
+            (_, "") => root.name.clone(),
+            (_, rest) => format!("{}/{rest}", root.name),
+        }
     }
 
     /// Parses the path of a file.
@@ -107,5 +113,9 @@ mod tests {
         assert!(roots.file("/srv/ann/ws/../x").is_err());
         assert_eq!(roots.directory(Some("/data/ws/")).unwrap(), None);
         assert!(Roots::default().file("/data/ws/a").is_err());
+        let both = roots.with("lib", ["/srv/lib".to_owned()]);
+        for (text, expected) in [("/srv/lib/a.rs", "lib/a.rs"), ("/data/ws/", "ws"), ("lib/a.rs", "lib/a.rs")] {
+            assert_eq!(both.spelled(text).trim_end_matches('/'), expected, "{text}");
+        }
     }
 }

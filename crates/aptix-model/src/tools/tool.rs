@@ -3,15 +3,13 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::look::{ReadFile, Search, View};
+use super::look::Look;
 use super::roots::Roots;
 use crate::batch::FilePatch;
 use crate::documents::terms::Wording;
 use crate::documents::{Dialect, Document, PartialDocument, json};
 use crate::failure::Failure;
 use crate::id::{BatchId, FilePatchId};
-use crate::live::ListFiles;
-use crate::path::WorkspacePath;
 
 /// Every tool's category (TUL-004 4.1).
 pub const CATEGORY: &str = "workspace";
@@ -103,28 +101,8 @@ pub enum Call {
         /// The batch.
         batch: BatchId,
     },
-    /// Read lines of a file.
-    Read(ReadFile),
-    /// Show a file, or the files of a directory, as the text-editor tool does.
-    View(View),
-    /// List the files below a directory.
-    List(ListFiles),
-    /// List the newest batches.
-    History {
-        /// How many.
-        most: usize,
-        /// Only those that touched this file or directory, if any is named.
-        path: Option<WorkspacePath>,
-    },
-    /// Show a batch, or a part of one.
-    Show {
-        /// The id of a batch, a file patch or a change, or the beginning of one.
-        id: String,
-    },
-    /// List files, or those with a line that matches.
-    FindFiles(Search),
-    /// Show the lines that match.
-    FindLines(Search),
+    /// Read, and change nothing.
+    Look(Look),
 }
 
 impl Tool {
@@ -153,6 +131,14 @@ impl Tool {
         }
         Ok(call)
     }
+}
+
+/// The text of arguments as they were sent, `{}` if there are none: one that costs no more to parse than any call is worth.
+///
+/// # Errors
+/// When they are no text, are nested too deeply, or have more objects than a batch has changes.
+pub fn arguments_text(arguments: &[u8]) -> Result<&str, Failure> {
+    if arguments.is_empty() { Ok("{}") } else { json::text(arguments) }
 }
 
 /// Parses arguments into their type, and the type into a call.

@@ -11,7 +11,7 @@ use crate::live::{
     STAT_FILES, SearchFiles, SearchMatch, SearchMatches, Skipped, Terminators,
 };
 use crate::path::{DocPath, PathError, WorkspacePath};
-use crate::question::{Question, Reply};
+use crate::question::{Question, Reply, ToolCall, ToolReply};
 use crate::reason::{Detail, Reason};
 
 impl TryFrom<v1::question::Ask> for Question {
@@ -27,6 +27,10 @@ impl TryFrom<v1::question::Ask> for Question {
             v1::question::Ask::Prepare(v1::PrepareQuestion { edit, origin }) => {
                 let edit = edit.ok_or_else(|| missing("prepare.edit", "the batch's content"))?;
                 Ok(Self::Prepare(edit.try_into()?, origin.unwrap_or_default().into()))
+            }
+            v1::question::Ask::CallTool(v1::ToolQuestion { tool, arguments, origin }) => {
+                let origin = origin.unwrap_or_default().into();
+                Ok(Self::Tool(ToolCall { tool, arguments, origin }))
             }
         }
     }
@@ -46,6 +50,9 @@ impl From<Reply> for v1::answer::Answer {
             Reply::Search(found) => Self::SearchFiles(found.into()),
             Reply::Preview(report) => Self::Preview(report.into()),
             Reply::Prepare(planned) => Self::Prepare((*planned).into()),
+            Reply::Tool(ToolReply { text, structured, is_error }) => {
+                Self::CallTool(v1::ToolAnswer { text, structured, is_error })
+            }
             Reply::Failed(failure) => Self::Failure(failure.into()),
         }
     }

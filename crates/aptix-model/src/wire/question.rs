@@ -25,6 +25,7 @@ impl Ask {
             v1::question::Ask::SearchFiles(_) => QuestionKind::Search,
             v1::question::Ask::Preview(_) => QuestionKind::Preview,
             v1::question::Ask::Prepare(_) => QuestionKind::Prepare,
+            v1::question::Ask::CallTool(_) => QuestionKind::Tool,
         }
     }
 
@@ -38,6 +39,7 @@ impl Ask {
             v1::question::Ask::SearchFiles(ask) => ask.encoded_len(),
             v1::question::Ask::Preview(edit) => edit.encoded_len(),
             v1::question::Ask::Prepare(ask) => ask.encoded_len(),
+            v1::question::Ask::CallTool(ask) => ask.encoded_len(),
         }
     }
 }
@@ -60,6 +62,7 @@ impl Answer {
             v1::answer::Answer::SearchFiles(answer) => answer.encoded_len(),
             v1::answer::Answer::Preview(answer) => answer.encoded_len(),
             v1::answer::Answer::Prepare(answer) => answer.encoded_len(),
+            v1::answer::Answer::CallTool(answer) => answer.encoded_len(),
         }
     }
 
@@ -85,6 +88,7 @@ impl Answer {
             v1::answer::Answer::SearchFiles(_) => Some(QuestionKind::Search),
             v1::answer::Answer::Preview(_) => Some(QuestionKind::Preview),
             v1::answer::Answer::Prepare(_) => Some(QuestionKind::Prepare),
+            v1::answer::Answer::CallTool(_) => Some(QuestionKind::Tool),
         }
     }
 }

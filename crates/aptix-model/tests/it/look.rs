@@ -3,7 +3,7 @@
 use aptix_model::failure::Failure;
 use aptix_model::path::WorkspacePath;
 use aptix_model::tools::catalogue::find;
-use aptix_model::tools::look::{Case, ReadFile, Search};
+use aptix_model::tools::look::{Case, Look, ReadFile, Search};
 use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::Call;
 
@@ -17,14 +17,14 @@ fn parse(tool: &str, arguments: &str) -> Result<Call, Failure> {
 
 fn read_file(arguments: &str) -> Result<ReadFile, Failure> {
     parse("read_file", arguments).map(|call| match call {
-        Call::Read(call) => call,
+        Call::Look(Look::Read(call)) => call,
         other => panic!("{other:?}"),
     })
 }
 
 fn search(arguments: &str) -> Result<Search, Failure> {
     parse("ripgrep_files", arguments).map(|call| match call {
-        Call::FindFiles(call) => call,
+        Call::Look(Look::FindFiles(call)) => call,
         other => panic!("{other:?}"),
     })
 }

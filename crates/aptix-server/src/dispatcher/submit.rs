@@ -101,6 +101,12 @@ impl Dispatcher {
         Refusal::Invalid(failures)
     }
 
+    /// What is wrong with the texts of an origin.
+    #[must_use]
+    pub fn check_origin(&self, origin: &Origin) -> Vec<Failure> {
+        check_origin(origin, self.settings.limits.text_bytes)
+    }
+
     /// Stores a checked batch, unless it was stored before under its request id. It came at `began`.
     ///
     /// # Errors

@@ -10,12 +10,16 @@ use aptix_model::live::{FileInfo, FilePart, FileSelector, ListFiles, Portion, SK
 use aptix_model::path::{DocPath, WorkspacePath};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::fit::TEXT_BYTES;
+use aptix_model::tools::result::tool_result::is_object;
 use aptix_model::wire::v1;
 
 use crate::dispatcher::refusal::Refusal;
 
 /// Bytes of the longest token of a page: it has a path in it.
 const TOKEN_BYTES: usize = 8 << 10;
+
+/// Texts that a tool answers at most.
+const TOOL_TEXTS: usize = 16;
 
 /// Why an answer does not fit its question.
 type Misfit = String;
@@ -90,6 +94,18 @@ pub(super) fn search(asked: &SearchFiles, answer: v1::SearchFilesResponse) -> Re
     }
     check_skipped(asked.directory.as_ref(), answer.skipped.as_ref())?;
     Ok(answer)
+}
+
+/// The answer of a tool.
+pub(super) fn tool(answer: v1::ToolAnswer) -> Result<v1::CallToolResponse, Misfit> {
+    let v1::ToolAnswer { text, structured, is_error } = answer;
+    if text.is_empty() || text.len() > TOOL_TEXTS {
+        return Err(format!("{} texts came, a tool answers 1 to {TOOL_TEXTS}", text.len()));
+    }
+    if !is_object(&structured) {
+        return Err("the structured answer of a tool is no JSON object".to_owned());
+    }
+    Ok(v1::CallToolResponse { text, structured, is_error })
 }
 
 fn check_count(asked: usize, answered: usize) -> Result<(), Misfit> {

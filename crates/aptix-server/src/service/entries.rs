@@ -109,6 +109,7 @@ const ANSWER: &[List] = &[
     List { path: &[5, 4, 5], name: "listFiles.skipped.paths", detail: Detail::Text },
     List { path: &[6, 1], name: "searchFiles.matches", detail: Detail::Files },
     List { path: &[6, 3, 5], name: "searchFiles.skipped.paths", detail: Detail::Text },
+    List { path: &[9, 1], name: "callTool.text", detail: Detail::Text },
 ];
 
 const FILES: &[List] = &[List { path: &[2], name: "files", detail: Detail::Files }];
@@ -336,6 +337,7 @@ mod tests {
             Answer::ListFiles(v1::ListFilesResponse { skipped: skipped(), ..v1::ListFilesResponse::default() }),
             found(MANY, None),
             found(0, skipped()),
+            Answer::CallTool(v1::ToolAnswer { text: vec![String::new(); MANY], ..v1::ToolAnswer::default() }),
         ];
         let plans = [plan(None, vec![v1::PlannedFile::default(); MANY]), plan(None, vec![places])];
         let answers = (others.into_iter().chain(reports().map(Answer::Preview)))
@@ -346,8 +348,7 @@ mod tests {
             let (roots, features) = (vec![String::new(); roots], vec![String::new(); features]);
             v1::serve_request::Message::Hello(v1::Hello { roots, features, ..v1::Hello::default() })
         };
-        let sent = [hello(MANY, 0), hello(0, MANY)].into_iter();
-        let sent = sent.chain(answers.map(v1::serve_request::Message::Answer));
+        let sent = [hello(MANY, 0), hello(0, MANY)].into_iter().chain(answers.map(v1::serve_request::Message::Answer));
         let found = sent.map(|message| {
             let message = v1::ServeRequest { message: Some(message) };
             named(SENT, &message)

@@ -25,5 +25,6 @@ mod revert;
 mod status;
 mod submitted;
 pub mod tool;
+mod tool_call;
 mod upload;
 pub mod workspace;

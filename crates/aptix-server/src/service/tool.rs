@@ -1,8 +1,10 @@
-//! `ToolService`: the tools as models are told of them, and the guide for whoever writes edits.
+//! `ToolService`: the descriptions of the tools, their calls, and the guide for the author of an edit.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use aptix_model::documents::Dialect;
+use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::tools::catalogue::{Selection, TOOLS};
@@ -11,8 +13,12 @@ use aptix_model::tools::shape::Shape;
 use aptix_model::tools::tool::{Effect, Tool};
 use aptix_model::wire::v1;
 use tonic::{Request, Response, Status};
+use tracing::Instrument as _;
 
 use super::status::status;
+use super::tool_call;
+use crate::dispatcher::Dispatcher;
+use crate::ticket::Asker;
 
 /// Names that a caller may choose tools by.
 const NAMES: usize = 100;
@@ -21,7 +27,12 @@ const NAMES: usize = 100;
 pub type ToolServer = v1::tool_service_server::ToolServiceServer<ToolService>;
 
 /// Serves `ToolService`.
-pub struct ToolService;
+pub struct ToolService {
+    /// Who answers.
+    pub dispatcher: Arc<Dispatcher>,
+    /// How long an agent's answer is waited for.
+    pub patience: Duration,
+}
 
 /// The catalogue in every shape: rendered once, since schemas are generated.
 static CATALOGUES: LazyLock<Vec<Catalogue>> = LazyLock::new(|| {
@@ -53,6 +64,20 @@ impl v1::tool_service_server::ToolService for ToolService {
         let tools = CATALOGUES.iter().find(is_asked).map_or(&[][..], |catalogue| &catalogue.tools);
         let is_chosen = |definition: &&v1::ToolDefinition| chosen.find(&definition.name).is_ok();
         Ok(Response::new(v1::ListToolsResponse { tools: tools.iter().filter(is_chosen).cloned().collect() }))
+    }
+
+    async fn call_tool(&self, request: Request<v1::CallToolRequest>) -> Result<Response<v1::CallToolResponse>, Status> {
+        let began = Instant::now();
+        let asker = Asker::of(&request)?;
+        let request = request.into_inner();
+        let trace = tool_call::trace(&request);
+        let answer = tool_call::call(&self.dispatcher, (&asker, self.patience), request, (&trace, began))
+            .instrument(trace.span())
+            .await;
+        answer.map(Response::new).map_err(|refusal| {
+            trace.log(began.elapsed(), Event::CallRefused(refusal.failures()));
+            status(refusal)
+        })
     }
 
     async fn get_guidance(

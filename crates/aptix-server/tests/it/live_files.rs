@@ -19,7 +19,7 @@ use tonic::{Code, Status};
 
 use crate::server::{Clients, SOON, Server, applied, assert_refused, create_text, fields, hello, refusal, submit};
 
-const FEATURES: [&str; 6] = ["read", "stat", "list", "search", "preview", "prepare"];
+const FEATURES: [&str; 7] = ["read", "stat", "list", "search", "preview", "prepare", "call_tool"];
 
 /// Makes an answer wrong.
 pub(crate) type Twist = Box<dyn Fn(&mut Answer) + Send>;
@@ -121,6 +121,11 @@ impl Disk {
                 let files = vec![v1::PlannedFile::default(); report.files.len()];
                 Answer::Prepare(v1::Plan { report: Some(report), files })
             }
+            Ask::CallTool(v1::ToolQuestion { tool, arguments, .. }) => Answer::CallTool(v1::ToolAnswer {
+                text: vec![tool, arguments],
+                structured: r#"{"success":true}"#.to_owned(),
+                is_error: false,
+            }),
         }
     }
 
@@ -266,7 +271,10 @@ async fn a_workspace_names_the_agent_that_serves_it() {
     let serving = disk.serve(&mut agent).await;
     let served = workspace(&mut client).await;
     let by = served.serving.unwrap();
-    assert_eq!((by.version.as_str(), by.approval_mode(), by.features.len()), ("1.2.3", v1::ApprovalMode::Auto, 6));
+    assert_eq!(
+        (by.version.as_str(), by.approval_mode(), by.features.len()),
+        ("1.2.3", v1::ApprovalMode::Auto, FEATURES.len())
+    );
     assert_eq!((served.roots, served.last_served_time), (vec!["app".to_owned()], None));
     serving.abort();
     wait_until_unserved(&mut client).await;

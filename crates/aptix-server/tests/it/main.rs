@@ -32,6 +32,7 @@ mod reports;
 mod server;
 mod store_contract;
 mod submit;
+mod tool_calls;
 mod tools;
 mod unacceptable;
 mod uploads;

@@ -32,7 +32,7 @@ impl Answering for Scripted {
     fn answer(&self, local: &Workspace, _: &PolicyFiles, ask: &Ask, wanted: &Wanted) -> Answer {
         assert_eq!(local.roots().len(), 1);
         match ask.kind() {
-            QuestionKind::Stat | QuestionKind::Preview | QuestionKind::Prepare => {
+            QuestionKind::Stat | QuestionKind::Preview | QuestionKind::Prepare | QuestionKind::Tool => {
                 self.begun.fetch_add(1, Ordering::SeqCst);
                 while !wanted.is_over() {
                     std::thread::park_timeout(Duration::from_millis(1));

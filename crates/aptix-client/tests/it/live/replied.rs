@@ -19,7 +19,7 @@ use super::Scene;
 
 fn reply_within(scene: &Scene, time: Duration, ask: v1::question::Ask) -> Answer {
     let wanted = Wanted::for_time(time, CancellationToken::new());
-    FromDisk.answer(&scene.workspace, &scene.policies, &Ask(ask), &wanted).0
+    FromDisk::default().answer(&scene.workspace, &scene.policies, &Ask(ask), &wanted).0
 }
 
 fn reply(scene: &Scene, ask: v1::question::Ask) -> Answer {
@@ -82,8 +82,8 @@ fn each_kind_of_question_gets_its_kind_of_answer() {
     let Answer::SearchFiles(found) = reply(&scene, v1::question::Ask::SearchFiles(search)) else { panic!() };
     assert_eq!((found.matches[0].doc_path.as_str(), found.matches[0].line), ("ws/src/a.rs", 2));
 
-    let kinds: Vec<_> = FromDisk.kinds().iter().map(|kind| kind.feature()).collect();
-    assert_eq!(kinds, ["read", "stat", "list", "search", "preview", "prepare"]);
+    let kinds: Vec<_> = FromDisk::default().kinds().iter().map(|kind| kind.feature()).collect();
+    assert_eq!(kinds, ["read", "stat", "list", "search", "preview", "prepare", "call_tool"]);
 }
 
 /// What a server should have refused, and a caller that has gone, get a failure of a name.

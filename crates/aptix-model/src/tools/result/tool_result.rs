@@ -188,6 +188,12 @@ pub fn refused(form: Form, failures: &[Failure]) -> ToolResult {
     }
 }
 
+/// Whether a text is the JSON object of a result.
+#[must_use]
+pub fn is_object(structured: &str) -> bool {
+    serde_json::from_str::<serde_json::Map<String, Value>>(structured).is_ok()
+}
+
 /// A result that is an object, and no other text than that.
 #[must_use]
 pub fn serialized(object: &impl Serialize, is_error: bool) -> ToolResult {

@@ -3418,7 +3418,8 @@ pub struct Hello {
     #[prost(enumeration = "ApprovalMode", tag = "8")]
     pub approval_mode: i32,
     /// What the agent can do beyond the first version of this protocol, at most 64 names of at most 64 bytes: "read", "stat", "list", "search", "preview",
-    /// "prepare" (it plans batches, and applies prepared ones as they were planned), and the
+    /// "prepare" (it plans batches, and applies prepared ones as they were planned), "call_tool" (it carries out calls of tools that
+    /// read), and the
     /// features that an Edit may require. The server asks nothing of an agent that did not name the kind of question.
     #[prost(string, repeated, tag = "9")]
     pub features: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
@@ -3492,7 +3493,7 @@ pub struct Question {
     #[prost(message, optional, tag = "2")]
     pub time_left: ::core::option::Option<::prost_types::Duration>,
     /// What is asked. To a member that it does not know an agent answers a failure: UNAVAILABLE (NO_AGENT).
-    #[prost(oneof = "question::Ask", tags = "3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "question::Ask", tags = "3, 4, 5, 6, 7, 8, 9")]
     pub ask: ::core::option::Option<question::Ask>,
 }
 /// Nested message and enum types in `Question`.
@@ -3518,6 +3519,9 @@ pub mod question {
         /// The plan of a batch that is being prepared.
         #[prost(message, tag = "8")]
         Prepare(super::PrepareQuestion),
+        /// What a tool that reads answers.
+        #[prost(message, tag = "9")]
+        CallTool(super::ToolQuestion),
     }
 }
 /// Asks for the plan of a batch.
@@ -3529,6 +3533,32 @@ pub struct PrepareQuestion {
     /// Whose turn it comes from.
     #[prost(message, optional, tag = "2")]
     pub origin: ::core::option::Option<Origin>,
+}
+/// Asks for the answer of a tool that reads.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolQuestion {
+    /// The name of the tool.
+    #[prost(string, tag = "1")]
+    pub tool: ::prost::alloc::string::String,
+    /// The arguments as the model wrote them: JSON. Absolute paths in them are those of the workstation.
+    #[prost(string, tag = "2")]
+    pub arguments: ::prost::alloc::string::String,
+    /// Whose turn it comes from.
+    #[prost(message, optional, tag = "3")]
+    pub origin: ::core::option::Option<Origin>,
+}
+/// The answer of a tool.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ToolAnswer {
+    /// What the model reads, in this order: 1 to 16 texts.
+    #[prost(string, repeated, tag = "1")]
+    pub text: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The answer for programs: a JSON object.
+    #[prost(string, tag = "2")]
+    pub structured: ::prost::alloc::string::String,
+    /// Whether the call was refused.
+    #[prost(bool, tag = "3")]
+    pub is_error: bool,
 }
 /// A question that needs no answer any more.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3544,7 +3574,7 @@ pub struct Answer {
     #[prost(uint64, tag = "1")]
     pub question_id: u64,
     /// What is answered. MUST be the member of the question's kind, or failure.
-    #[prost(oneof = "answer::Answer", tags = "2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "answer::Answer", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
     pub answer: ::core::option::Option<answer::Answer>,
 }
 /// Nested message and enum types in `Answer`.
@@ -3573,6 +3603,9 @@ pub mod answer {
         /// To prepare; or, where there is no plan, only the report that says why.
         #[prost(message, tag = "8")]
         Prepare(super::Plan),
+        /// To call_tool.
+        #[prost(message, tag = "9")]
+        CallTool(super::ToolAnswer),
     }
 }
 /// Asks to record what became of a batch.
@@ -5882,6 +5915,47 @@ pub struct ToolDefinition {
     #[prost(enumeration = "ToolKind", tag = "4")]
     pub kind: i32,
 }
+/// Asks to carry out a call.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CallToolRequest {
+    /// The workspace.
+    #[prost(string, tag = "1")]
+    pub workspace_id: ::prost::alloc::string::String,
+    /// The name of the tool, as the model wrote it.
+    #[prost(string, tag = "2")]
+    pub tool: ::prost::alloc::string::String,
+    /// The arguments, as the model wrote them: a JSON object in UTF-8. Empty means {}.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub arguments: ::prost::bytes::Bytes,
+    /// Whose turn it comes from.
+    #[prost(message, optional, tag = "4")]
+    pub origin: ::core::option::Option<Origin>,
+    /// Makes a call that plans or writes repeatable: 1 to 128 visible ASCII characters, chosen anew for each such call and required for
+    /// it. A call that reads needs none.
+    #[prost(string, tag = "5")]
+    pub request_id: ::prost::alloc::string::String,
+    /// Who may apply or replace what the call plans: 1 to 128 visible ASCII characters, not beginning with . or -. Empty for the
+    /// session of origin.
+    #[prost(string, tag = "6")]
+    pub owner: ::prost::alloc::string::String,
+    /// How long the end of a batch is waited for. Absent, or longer than the server waits for an agent: as long as that, 27 seconds
+    /// unless it is configured otherwise.
+    #[prost(message, optional, tag = "7")]
+    pub wait: ::core::option::Option<::prost_types::Duration>,
+}
+/// Answers with what the model is given.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CallToolResponse {
+    /// What the model reads, in this order. At least one text.
+    #[prost(string, repeated, tag = "1")]
+    pub text: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The answer for programs: a JSON object as the tool's output schema describes it.
+    #[prost(string, tag = "2")]
+    pub structured: ::prost::alloc::string::String,
+    /// Whether the call was refused: nothing was read or changed.
+    #[prost(bool, tag = "3")]
+    pub is_error: bool,
+}
 /// Asks for the guide.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetGuidanceRequest {
@@ -5985,9 +6059,8 @@ pub mod tool_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Describes the tools to models, in the shape of their provider, for services that forward what a model said: a call whose
-    /// arguments are a document (ToolDefinition.dialect) is submitted as that document, by BatchService.SubmitBatch. It
-    /// changes nothing, and needs no agent.
+    /// Serves the tools to services that hold a model's answers: the descriptions for the model's provider, and the calls, forwarded
+    /// as the model wrote them.
     ///
     /// Errors carry the details that BatchService describes.
     #[derive(Debug, Clone)]
@@ -6087,6 +6160,54 @@ pub mod tool_service_client {
                 .insert(GrpcMethod::new("aptix.v1.ToolService", "ListTools"));
             self.inner.unary(req, path, codec).await
         }
+        /// Carries out one call of a tool, as a model wrote it. The answer is for the model.
+        ///
+        /// What the model did wrong is an answer with is_error, in the form of the tool's refusals, and never a status: no tool of that
+        /// name, arguments that are not JSON, are nested too deeply or have a wrong type, a path that is none, a file that is not
+        /// shown. `structured` then has `errors`, each with code, message, hint and, where it is known, nextAction. What the calling
+        /// service did wrong, and what hinders the call now, is a status.
+        ///
+        /// A call that reads (TOOL_KIND_READ, and the command view of str_replace_based_edit_tool) is answered by the agent that serves the
+        /// workspace, from the files on disk, under the policy for servers: a file that FileService does not show is refused, and found
+        /// by no search. An absolute path inside a root means the file in that root. The call is cancelled with its caller. It may
+        /// be repeated.
+        ///
+        /// A call that plans or writes is refused by this version: submit its arguments with BatchService.SubmitBatch if the tool
+        /// takes a document (ToolDefinition.dialect).
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id, a time or a text is not as described there; request_id is missing and the tool plans or writes.
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.UNKNOWN_OPERATION): the tool plans or writes.
+        /// - INVALID_ARGUMENT (TOO_LARGE): the answer does not fit into a message; the message names the next step.
+        /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT): no agent serves the workspace, or it is of a version that carries out no calls.
+        /// - UNAVAILABLE (UNAVAILABLE.AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
+        /// - DEADLINE_EXCEEDED: the agent did not answer in time.
+        /// - RESOURCE_EXHAUSTED: too many questions are open; call again later.
+        /// - INTERNAL (INTERNAL.WRONG_ANSWER): the agent's answer is none; nothing of it is passed on.
+        pub async fn call_tool(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CallToolRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CallToolResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.ToolService/CallTool",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.ToolService", "CallTool"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Returns the guide for whoever writes edits: a text in Markdown for a system prompt, at most 64 KiB.
         ///
         /// Errors:
@@ -6141,6 +6262,37 @@ pub mod tool_service_server {
             tonic::Response<super::ListToolsResponse>,
             tonic::Status,
         >;
+        /// Carries out one call of a tool, as a model wrote it. The answer is for the model.
+        ///
+        /// What the model did wrong is an answer with is_error, in the form of the tool's refusals, and never a status: no tool of that
+        /// name, arguments that are not JSON, are nested too deeply or have a wrong type, a path that is none, a file that is not
+        /// shown. `structured` then has `errors`, each with code, message, hint and, where it is known, nextAction. What the calling
+        /// service did wrong, and what hinders the call now, is a status.
+        ///
+        /// A call that reads (TOOL_KIND_READ, and the command view of str_replace_based_edit_tool) is answered by the agent that serves the
+        /// workspace, from the files on disk, under the policy for servers: a file that FileService does not show is refused, and found
+        /// by no search. An absolute path inside a root means the file in that root. The call is cancelled with its caller. It may
+        /// be repeated.
+        ///
+        /// A call that plans or writes is refused by this version: submit its arguments with BatchService.SubmitBatch if the tool
+        /// takes a document (ToolDefinition.dialect).
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id, a time or a text is not as described there; request_id is missing and the tool plans or writes.
+        /// - INVALID_ARGUMENT (INVALID_REQUEST.UNKNOWN_OPERATION): the tool plans or writes.
+        /// - INVALID_ARGUMENT (TOO_LARGE): the answer does not fit into a message; the message names the next step.
+        /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT): no agent serves the workspace, or it is of a version that carries out no calls.
+        /// - UNAVAILABLE (UNAVAILABLE.AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
+        /// - DEADLINE_EXCEEDED: the agent did not answer in time.
+        /// - RESOURCE_EXHAUSTED: too many questions are open; call again later.
+        /// - INTERNAL (INTERNAL.WRONG_ANSWER): the agent's answer is none; nothing of it is passed on.
+        async fn call_tool(
+            &self,
+            request: tonic::Request<super::CallToolRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CallToolResponse>,
+            tonic::Status,
+        >;
         /// Returns the guide for whoever writes edits: a text in Markdown for a system prompt, at most 64 KiB.
         ///
         /// Errors:
@@ -6153,9 +6305,8 @@ pub mod tool_service_server {
             tonic::Status,
         >;
     }
-    /// Describes the tools to models, in the shape of their provider, for services that forward what a model said: a call whose
-    /// arguments are a document (ToolDefinition.dialect) is submitted as that document, by BatchService.SubmitBatch. It
-    /// changes nothing, and needs no agent.
+    /// Serves the tools to services that hold a model's answers: the descriptions for the model's provider, and the calls, forwarded
+    /// as the model wrote them.
     ///
     /// Errors carry the details that BatchService describes.
     #[derive(Debug)]
@@ -6264,6 +6415,51 @@ pub mod tool_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListToolsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.ToolService/CallTool" => {
+                    #[allow(non_camel_case_types)]
+                    struct CallToolSvc<T: ToolService>(pub Arc<T>);
+                    impl<
+                        T: ToolService,
+                    > tonic::server::UnaryService<super::CallToolRequest>
+                    for CallToolSvc<T> {
+                        type Response = super::CallToolResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CallToolRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ToolService>::call_tool(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CallToolSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -6,24 +6,24 @@ use std::ops::ControlFlow;
 use aptix_engine::text::line_regex::Letters;
 use aptix_model::failure::Failure;
 use aptix_model::live::{SkipCause, Skipped};
-use aptix_model::path::WorkspacePath;
+use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::Reason;
 use aptix_model::tools::look::{Case, Search};
 use aptix_model::tools::ripgrep::{FileFound, Found, LineFound};
 use aptix_model::tools::skipped::SkippedFiles;
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::until::Until;
+use crate::live::IsOver;
 use crate::live::line_search::{Line, LineSearch, Stopped, has_capital};
+use crate::live::scope::{self, Scope, scopes_of};
 use crate::live::searchable::{Searchable, costly, without_mark};
 use crate::policy::Policy;
-use crate::policy::disclosure::Disclosure;
+use crate::policy::caller::Caller;
+use crate::policy::disclosure::{Disclosure, Inside};
 use crate::unsaved::Unsaved;
 use crate::workspace::read::walk::{Closed, File, Kind, Met, Visit, Way, walk};
 use crate::workspace::roots::workspace::Workspace;
 
-/// The one root that tools search.
-const ROOT: usize = 0;
 /// Most bytes of lines that are shown.
 const TEXT_BYTES: usize = 256 << 10;
 /// Characters of a line that are shown.
@@ -49,13 +49,19 @@ pub(super) fn search(
     policy: &Policy,
     call: &Search,
     show: Show,
-    until: &Until,
+    is_over: IsOver<'_>,
 ) -> Result<Found, Failure> {
     let pattern = call.pattern.as_deref();
+    let mut disclosure = Disclosure::new(workspace, policy);
+    let scopes = scopes_of(workspace, call.path.as_ref()).map_err(|failure| failure.field("path"))?;
+    if policy.caller == Caller::Server {
+        scope::check(&scopes, &mut disclosure).map_err(|failure| failure.field("path"))?;
+    }
     let mut hunt = Hunt {
-        disclosure: Disclosure::new(workspace, policy),
+        disclosure,
         unsaved: Unsaved::of(workspace)?,
-        until,
+        is_over,
+        scope: None,
         pattern: pattern.map(|pattern| LineSearch::new(pattern, letters(call.case, pattern))).transpose()?,
         glob: call.glob.as_deref().map(glob).transpose()?,
         near: call.context as usize,
@@ -68,10 +74,16 @@ pub(super) fn search(
         costly: None,
         skipped: Skipped::default(),
     };
-    let way = Way { root: workspace.primary(), path: call.path.as_ref().map(WorkspacePath::as_str), after: None };
-    walk(way, &mut hunt).map_err(|error| error.failure().field("path"))?;
-    if let Some(path) = hunt.costly {
-        return Err(costly(path));
+    for scope in scopes {
+        hunt.scope = Some(scope);
+        let way = Way { root: scope.root, path: scope.path, after: None };
+        walk(way, &mut hunt).map_err(|error| error.failure().field("path"))?;
+        if let Some(path) = hunt.costly {
+            return Err(costly(path));
+        }
+        if hunt.cut.is_some() {
+            break;
+        }
     }
     Ok(Found { success: true, files: hunt.files, cut: hunt.cut, skipped: SkippedFiles::of(hunt.skipped) })
 }
@@ -113,7 +125,9 @@ fn glob(text: &str) -> Result<GlobMatcher, Failure> {
 struct Hunt<'p> {
     disclosure: Disclosure<'p>,
     unsaved: Unsaved,
-    until: &'p Until,
+    is_over: IsOver<'p>,
+    /// What is gone through.
+    scope: Option<Scope<'p>>,
     /// What is looked for in lines; any file matches if absent.
     pattern: Option<LineSearch>,
     glob: Option<GlobMatcher>,
@@ -135,11 +149,11 @@ struct Hunt<'p> {
 
 impl Visit for Hunt<'_> {
     fn may_look(&mut self, path: &str, kind: Kind) -> Result<(), Closed> {
-        self.disclosure.may_be_searched(ROOT, path, kind)
+        self.disclosure.may_be_searched(self.index(), path, kind)
     }
 
     fn see(&mut self, met: &Met<'_>) -> ControlFlow<()> {
-        if self.until.is_over() {
+        if (self.is_over)() {
             self.cut = Some("time");
         } else if let Met::File(file) = met
             && self.glob.as_ref().is_none_or(|glob| glob.is_match(&file.path))
@@ -155,18 +169,36 @@ impl Visit for Hunt<'_> {
     }
 
     fn skip(&mut self, cause: SkipCause, path: Option<&str>) {
-        self.skipped.note(cause, path.map(str::to_owned));
+        let path = path.and_then(|path| self.scope.and_then(|scope| scope.nameable(path)));
+        self.skipped.note(cause, path);
     }
 }
 
 impl Hunt<'_> {
+    /// Which root is gone through.
+    fn index(&self) -> usize {
+        self.scope.map_or(0, |scope| scope.index)
+    }
+
+    /// Whether a file that is not looked into may be listed.
+    fn may_list(&mut self, file: &File<'_>) -> bool {
+        let opened = file.open().ok().flatten();
+        let opened = opened.and_then(|opened| opened.head(KEY_HEAD_BYTES).ok().map(|head| (opened, head)));
+        let Some((opened, head)) = opened else {
+            self.skipped.note(SkipCause::Unreadable, None);
+            return false;
+        };
+        let inside = Inside { names: opened.names(), head: &head };
+        self.disclosure.withheld_at(self.index(), &file.path, inside).is_none()
+    }
+
     /// The matches in a file; nothing if it has none, or is not searched.
     fn find(&mut self, file: &File<'_>, pattern: Option<&mut LineSearch>) -> Option<FileFound> {
-        let path = file.path.clone();
+        let path = self.scope.map_or_else(|| file.path.clone(), |scope| scope.names(&file.path).0);
         let Some(pattern) = pattern else {
-            return Some(FileFound { path, unsaved: false, matches: None, lines: Vec::new() });
+            return self.may_list(file).then_some(FileFound { path, unsaved: false, matches: None, lines: Vec::new() });
         };
-        let (bytes, unsaved) = match Searchable::of(file, ROOT, &mut self.disclosure, &self.unsaved) {
+        let (bytes, unsaved) = match Searchable::of(file, self.index(), &mut self.disclosure, &self.unsaved) {
             Searchable::Bytes { bytes, is_unsaved } => (bytes, is_unsaved),
             Searchable::Closed => return None,
             Searchable::TooLarge => {
@@ -180,19 +212,16 @@ impl Hunt<'_> {
         };
         let (mut matches, mut lines) = (0, Vec::new());
         let near = if self.show == Show::Lines { self.near } else { 0 };
-        let until = self.until;
+        let is_over = self.is_over;
         let text = without_mark(&bytes);
-        let searched = pattern.lines(text, near, &|| until.is_over(), &mut |line| match self.take(
-            &line,
-            &mut matches,
-            &mut lines,
-        ) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(cut) => {
-                self.cut = Some(cut);
-                ControlFlow::Break(())
-            }
-        });
+        let searched =
+            pattern.lines(text, near, is_over, &mut |line| match self.take(&line, &mut matches, &mut lines) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(cut) => {
+                    self.cut = Some(cut);
+                    ControlFlow::Break(())
+                }
+            });
         match searched {
             Ok(()) => {}
             Err(Stopped::Over) => self.cut = Some("time"),

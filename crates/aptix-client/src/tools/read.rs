@@ -1,22 +1,25 @@
 //! `read_file`: lines of a file, and the digest that a line patch has to name.
 
+use aptix_engine::target::ValidTarget;
+use aptix_engine::text::facts::Facts;
 use aptix_model::failure::Failure;
-use aptix_model::live::{Encoding, Terminators};
+use aptix_model::live::{Encoding, FileSelector, Terminators};
 use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::tools::look::ReadFile;
 use aptix_model::tools::read_file::Lines;
 
 use crate::apply::find::Search;
+use crate::live;
 use crate::live::searchable::without_mark;
 use crate::policy::Policy;
+use crate::policy::caller::Caller;
 use crate::policy::disclosure::{Disclosure, Inside};
 use crate::policy::egress;
 use crate::unsaved::buffer::Buffer;
 use crate::unsaved::{self, Unsaved};
-use crate::workspace::read::place::{Claim, Place};
+use crate::workspace::read::place::Place;
 use crate::workspace::roots::workspace::Workspace;
-use aptix_engine::text::facts::Facts;
 
 /// Most bytes of lines that an answer carries.
 const TEXT_BYTES: usize = 256 << 10;
@@ -60,7 +63,7 @@ pub(super) fn read(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> R
     }
     Ok(Lines {
         success: true,
-        path: place.path.as_str().to_owned(),
+        path: place.reported.as_str().to_owned(),
         unsaved,
         doc_path: place.doc_path,
         sha256: facts.sha256.to_string(),
@@ -88,7 +91,10 @@ struct Active {
 }
 
 fn active(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> Result<Active, Failure> {
-    let found = Search::new(workspace, policy).find_in(0, (0, &call.path), Claim::Stays)?;
+    if policy.caller == Caller::Server {
+        check(workspace, policy, call)?;
+    }
+    let found = Search::new(workspace, policy).find_to_read(&ValidTarget::Path(call.path.clone()))?;
     let (place, on_disk) = (found.place, found.original.map(|original| original.bytes));
     let unsaved = Unsaved::of(workspace)?;
     let buffer = unsaved.at(&place, on_disk.as_deref());
@@ -100,10 +106,19 @@ fn active(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> Result<Act
         None => on_disk,
     };
     let unsaved = buffer.is_some();
-    bytes.map(|bytes| Active { place, bytes, unsaved }).ok_or_else(|| {
-        Failure::new(Reason::FileMissing, "there is no such file")
-            .hint("look for it with ripgrep_files; paths are relative to the workspace's root, and case counts")
-    })
+    bytes.map(|bytes| Active { place, bytes, unsaved }).ok_or_else(missing)
+}
+
+/// Refuses a file of which the caller is shown nothing, the same whether it exists or not, before anything of it is looked at.
+fn check(workspace: &Workspace, policy: &Policy, call: &ReadFile) -> Result<(), Failure> {
+    let file = FileSelector::Path(call.path.clone());
+    live::read::check(workspace, policy, &file)
+        .map_err(|failure| if failure.reason == Reason::NotFound { missing() } else { failure })
+}
+
+fn missing() -> Failure {
+    Failure::new(Reason::FileMissing, "there is no such file")
+        .hint("look for it with ripgrep_files; paths are relative to the workspace's root, and case counts")
 }
 
 /// The text of an unsaved buffer, under the rule for the file: a key in it is shown as little as one on disk.
