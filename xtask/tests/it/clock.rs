@@ -10,14 +10,14 @@ use crate::local_batches::{Batches, label, labelled};
 use crate::processes::{Machine, Running, eventually, json, wait_until_served, write};
 use crate::tool_calls::mcp::Model;
 
-/// A wall clock that a test sets. Programs started with it read it at every look; their monotonic clocks run on.
-struct Clock {
+/// A clock that a test sets. Programs started with it read it at every look.
+pub(crate) struct Clock {
     preload: PathBuf,
     file: PathBuf,
 }
 
 impl Clock {
-    fn of(machine: &Machine) -> Self {
+    pub(crate) fn of(machine: &Machine) -> Self {
         let found = std::fs::read_dir("/usr/lib").unwrap().chain(std::fs::read_dir("/usr/local/lib").unwrap());
         let mut found = found.map(|entry| entry.unwrap().path().join("faketime/libfaketimeMT.so.1"));
         let preload = found.find(|path| path.exists());
@@ -28,14 +28,20 @@ impl Clock {
     }
 
     /// Sets the clock, by seconds from the true time.
-    fn set(&self, offset: &str) {
+    pub(crate) fn set(&self, offset: &str) {
         write(&self.file, offset);
     }
 
-    /// Lets a program see this clock.
-    fn show(&self, command: &mut Command) {
+    /// Lets a program see it as the time of day; its monotonic clock runs on.
+    pub(crate) fn show(&self, command: &mut Command) {
+        self.pass(command);
+        command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    }
+
+    /// Lets a program see time itself pass by it.
+    pub(crate) fn pass(&self, command: &mut Command) {
         command.env("LD_PRELOAD", &self.preload).env("FAKETIME_TIMESTAMP_FILE", &self.file);
-        command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        command.env("FAKETIME_NO_CACHE", "1");
     }
 
     /// What a command on the project prints as JSON, and its exit code.

@@ -19,12 +19,14 @@ use crate::skip::skip;
 /// A person's machine: a project directory, and a state directory that no other test uses.
 pub(crate) struct Machine {
     directory: TempDir,
+    /// Whether root runs its programs, and modes of files hold for them all the same.
+    drops_override: bool,
 }
 
 impl Machine {
     /// With an empty directory `project`.
     pub(crate) fn new() -> Self {
-        let machine = Self { directory: tempfile::tempdir().unwrap() };
+        let machine = Self { directory: tempfile::tempdir().unwrap(), drops_override: false };
         for name in ["project", "state", "config", "data"] {
             make(&machine.path(name));
         }
@@ -35,6 +37,12 @@ impl Machine {
     pub(crate) fn with_policy(self, policy: &str) -> Self {
         self.set_policy(policy);
         self
+    }
+
+    /// With programs that may write only where modes allow it, even as root.
+    pub(crate) fn with_modes(self) -> Self {
+        let drops_override = rustix::process::geteuid().is_root();
+        Self { drops_override, ..self }
     }
 
     /// Makes this the person's policy for all their roots.
@@ -71,6 +79,10 @@ impl Machine {
     /// `aptix` with arguments, its state kept on this machine.
     pub(crate) fn aptix(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary("aptix"));
+        if self.drops_override {
+            command = Command::new("setpriv");
+            command.arg("--bounding-set=-dac_override").arg(binary("aptix"));
+        }
         command
             .args(arguments)
             .env("HOME", self.directory.path())

@@ -2,8 +2,8 @@
 //!
 //! A scenario begins with `== TITLE`, with `IDS: ` before the title where it holds rules of the register. Its parts begin with
 //! `--- ` and a word, and are carried out one after the other:
-//! - `file PATH` writes a file of the project, `link PATH -> TARGET` makes a link, `policy` writes the user's policy: with the
-//!   lines below.
+//! - `file PATH` writes a file of the project and `policy` the user's policy, with the lines below; `link PATH -> TARGET` makes a
+//!   link and `dir PATH mode=OCTAL` a directory. `clock +SECONDS` is so much later than the scenario's beginning.
 //! - `call TOOL [by NAME]` calls a tool with the lines below as its arguments. Callers of different names are different owners.
 //! - `done` means that this call succeeded, `refused CODE [DETAIL]` that it was refused. The lines below, if any, are what
 //!   its structured answer has to contain: objects may have further keys, lists are complete, and `...` in a text stands for any.
@@ -16,6 +16,7 @@
 //! `{{xNN}}` and `{{N times TEXT}}` are replaced.
 
 mod answer;
+mod grpc;
 pub(crate) mod mcp;
 mod play;
 
@@ -45,4 +46,9 @@ fn an_edit_is_planned_and_applied() {
 #[test]
 fn a_bad_call_is_refused_by_name() {
     play_every_way(include_str!("tool_calls/bad_calls.txt"));
+}
+
+#[test]
+fn a_plan_has_its_time() {
+    play_all(&mut Mcp::timed(), include_str!("tool_calls/expiry.txt"));
 }

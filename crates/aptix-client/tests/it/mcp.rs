@@ -156,19 +156,6 @@ fn a_created_file_is_logged() {
     }
 }
 
-/// TUL-004-5.1.7.6: a directory that the system refuses to make.
-#[test]
-fn a_directory_that_cannot_be_made_is_answered_with_its_code() {
-    use std::os::unix::fs::PermissionsExt;
-    let mut client = Client::without_override(|ws| {
-        std::fs::create_dir(ws.join("closed")).unwrap();
-        std::fs::set_permissions(ws.join("closed"), std::fs::Permissions::from_mode(0o500)).unwrap();
-    });
-    let answer = client.call("workspace_create_file", &json!({ "path": "closed/a/b", "content": "y" }));
-    assert_eq!(answer.structured["errorCode"], "DirectoryCreateFailed", "{}", answer.structured);
-    client.end();
-}
-
 /// A search patch: confirmed with its place, refused with the real lines; clipboards live as long as the connection.
 #[test]
 fn a_search_patch_is_confirmed_or_refused_and_clipboards_belong_to_the_connection() {

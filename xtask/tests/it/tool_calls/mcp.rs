@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::play::{Call, WayIn};
+use crate::clock::Clock;
 use crate::processes::{Machine, Running};
 
 /// A client of `aptix mcp`.
@@ -42,6 +43,11 @@ impl Model {
         serde_json::from_str(&self.answers.next().unwrap().unwrap()).unwrap()
     }
 
+    /// The tools that it lists.
+    pub(super) fn tools(&mut self) -> Vec<Value> {
+        self.ask("tools/list", "{}")["result"]["tools"].as_array().unwrap().clone()
+    }
+
     /// What a tool answers to arguments as they are written. An error of the protocol is a refusal with its number as the code.
     pub(crate) fn call_with(&mut self, tool: &str, arguments: &str) -> Answer {
         let heard = self.ask("tools/call", &format!(r#"{{"name":{},"arguments":{arguments}}}"#, json!(tool)));
@@ -67,12 +73,19 @@ impl Model {
 /// A machine, and the models that are connected to its tools.
 pub(super) struct Mcp {
     machine: Machine,
+    clock: Option<Clock>,
     models: BTreeMap<String, Model>,
 }
 
 impl Mcp {
     pub(super) fn new() -> Self {
-        Self { machine: Machine::new(), models: BTreeMap::new() }
+        Self { machine: Machine::new().with_modes(), clock: None, models: BTreeMap::new() }
+    }
+
+    /// One whose time is set by the scenarios.
+    pub(super) fn timed() -> Self {
+        let way = Self::new();
+        Self { clock: Some(Clock::of(&way.machine)), ..way }
     }
 }
 
@@ -85,12 +98,18 @@ impl WayIn for Mcp {
         &self.machine
     }
 
+    fn clock(&self) -> Option<&Clock> {
+        self.clock.as_ref()
+    }
+
     fn begin(&mut self) {
         self.models.clear();
     }
 
     fn call(&mut self, call: &Call<'_>) -> Answer {
-        let model = self.models.entry(call.by.to_owned()).or_insert_with(|| Model::start(&self.machine));
+        let surround = |command: &mut Command| self.clock.iter().for_each(|clock| clock.pass(command));
+        let start = || Model::start_in(&self.machine, surround);
+        let model = self.models.entry(call.by.to_owned()).or_insert_with(start);
         // A message is one line.
         model.call_with(call.tool, &call.arguments.replace('\n', " "))
     }

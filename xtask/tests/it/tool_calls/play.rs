@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::answer::{Answer, lacking};
+use crate::clock::Clock;
 use crate::processes::{Machine, make};
 use crate::scenario_text::{Part, Scenario, document, parse, unescaped};
 use crate::tree::{self, Entry, Tree, assert_same};
@@ -29,6 +30,9 @@ pub(super) trait WayIn {
 
     /// The machine with the project.
     fn machine(&self) -> &Machine;
+
+    /// The clock that it goes by, if it is one that is set.
+    fn clock(&self) -> Option<&Clock>;
 
     /// Makes the callers of what follows other ones than before.
     fn begin(&mut self);
@@ -79,6 +83,7 @@ impl<'a> Play<'a> {
     #[expect(clippy::disallowed_methods, reason = "a test's own files")]
     fn begin(way: &'a mut dyn WayIn, name: &'a str) -> Self {
         way.begin();
+        way.clock().into_iter().for_each(|clock| clock.set("+0"));
         way.machine().set_policy("");
         let project = way.machine().path("project");
         fs::remove_dir_all(&project).unwrap();
@@ -95,7 +100,8 @@ impl<'a> Play<'a> {
 
     fn step(&mut self, part: &Part) {
         match part.word.as_str() {
-            "file" | "link" | "policy" => {
+            "clock" => self.way.clock().expect("the way in has a clock").set(&part.rest),
+            "file" | "dir" | "link" | "policy" => {
                 self.check_tree();
                 self.lay_out(part);
             }
@@ -134,13 +140,17 @@ impl<'a> Play<'a> {
         if part.word == "policy" {
             return self.way.machine().set_policy(&part.body);
         }
-        let (path, target) = part.rest.split_once(" -> ").unwrap_or((&part.rest, ""));
+        let (path, rest) = part.rest.split_once(' ').unwrap_or((&part.rest, ""));
         let place = self.project.join(path);
         make(place.parent().unwrap());
-        if part.word == "file" {
-            fs::write(place, unescaped(&part.body)).unwrap()
-        } else {
-            symlink(target, place).unwrap()
+        match (part.word.as_str(), rest.strip_prefix("-> "), rest.strip_prefix("mode=")) {
+            ("file", ..) => fs::write(place, unescaped(&part.body)).unwrap(),
+            ("link", Some(target), _) => symlink(target, place).unwrap(),
+            (_, _, Some(mode)) => {
+                make(&place);
+                fs::set_permissions(place, fs::Permissions::from_mode(u32::from_str_radix(mode, 8).unwrap())).unwrap();
+            }
+            _ => panic!("{}: {} {}", self.name, part.word, part.rest),
         }
         self.expected = found(&self.project);
     }

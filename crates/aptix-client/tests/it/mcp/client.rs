@@ -1,7 +1,6 @@
 //! A client of the real `aptix mcp` process.
 
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -38,17 +37,6 @@ impl Client {
         let mut server = server();
         server.env("APTIX_LOG", "aptix::events=info").env("APTIX_LOG_FORMAT", "json");
         Self::spawn(lay(lay_out), server).initialized()
-    }
-
-    /// One whose server cannot write where modes forbid it, even as root.
-    pub(super) fn without_override(lay_out: impl FnOnce(&Path)) -> Self {
-        let place = lay(lay_out);
-        if place.path().metadata().unwrap().uid() != 0 {
-            return Self::start_in(place);
-        }
-        let mut server = Command::new("setpriv");
-        server.args(["--bounding-set=-dac_override", env!("CARGO_BIN_EXE_aptix")]);
-        Self::spawn(place, server).initialized()
     }
 
     pub(super) fn start_in(place: tempfile::TempDir) -> Self {
