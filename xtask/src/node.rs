@@ -1,7 +1,7 @@
-//! The example client in TypeScript: its packages, the protocol's code, and what `tsc` compiles of it.
+//! What runs in Node.js: the example client in TypeScript, with what `tsc` compiles of it, and the official MCP clients.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
@@ -10,6 +10,9 @@ use crate::python;
 use crate::repo::{self, capture};
 use crate::steps::run;
 
+const EXAMPLE: &str = "examples/typescript";
+const CONFORMANCE: &str = "xtask/conformance";
+
 /// Prepares the example client in `examples/typescript`: `node_modules`, `src/gen` and `dist`. Where there is no Node.js, says
 /// so; its tests are skipped then.
 ///
@@ -17,31 +20,45 @@ use crate::steps::run;
 ///
 /// When a package cannot be installed, or the example does not compile.
 pub(crate) fn example() -> Result<()> {
-    if capture(Command::new("npm").arg("--version")).is_err() {
-        ensure!(env::var_os("APTIX_SKIP_NOTHING").is_none(), "npm is missing (Debian: apt-get install nodejs npm)");
-        println!("    npm is not installed: the example client in TypeScript is not compiled");
+    if !install(EXAMPLE)? {
         return Ok(());
-    }
-    let lock = repo::read("examples/typescript/package-lock.json")?;
-    // Written last, so that an installation that was left half made is made again.
-    let done = directory().join("node_modules/installed.json");
-    if !std::fs::read_to_string(&done).is_ok_and(|installed| installed == lock) {
-        run(npm().arg("ci"))?;
-        repo::write_file(&done, lock.as_bytes())?;
     }
     let buf = python::buf()?;
     let beside_buf = Path::new(buf.get_program()).parent().map(Path::to_owned);
     let path = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths(beside_buf.into_iter().chain(env::split_paths(&path)))?;
-    run(npm().args(["run", "build"]).env("PATH", path))
+    run(npm(EXAMPLE).args(["run", "build"]).env("PATH", path))
 }
 
-fn directory() -> PathBuf {
-    repo::root().join("examples/typescript")
+/// Installs the official MCP client library of TypeScript and the inspector's command line in `xtask/conformance`. Where there
+/// is no Node.js, says so; their tests are skipped then.
+///
+/// # Errors
+///
+/// When a package cannot be installed.
+pub(crate) fn conformance() -> Result<()> {
+    install(CONFORMANCE).map(drop)
 }
 
-fn npm() -> Command {
+/// Installs the packages that the lock file of a directory names. Answers whether there is Node.js.
+fn install(directory: &str) -> Result<bool> {
+    if capture(Command::new("npm").arg("--version")).is_err() {
+        ensure!(env::var_os("APTIX_SKIP_NOTHING").is_none(), "npm is missing (Debian: apt-get install nodejs npm)");
+        println!("    npm is not installed: what is in {directory} is not tried");
+        return Ok(false);
+    }
+    let lock = repo::read(&format!("{directory}/package-lock.json"))?;
+    // Written last, so that an installation that was left half made is made again.
+    let done = repo::root().join(directory).join("node_modules/installed.json");
+    if !std::fs::read_to_string(&done).is_ok_and(|installed| installed == lock) {
+        run(npm(directory).arg("ci"))?;
+        repo::write_file(&done, lock.as_bytes())?;
+    }
+    Ok(true)
+}
+
+fn npm(directory: &str) -> Command {
     let mut npm = Command::new("npm");
-    npm.arg("--silent").current_dir(directory());
+    npm.arg("--silent").current_dir(repo::root().join(directory));
     npm
 }

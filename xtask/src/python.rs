@@ -1,4 +1,4 @@
-//! Python environments under the target directory: one for the example client, one for `buf`.
+//! Python environments under the target directory: one each for the example client, `buf` and the official MCP client.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,8 @@ use crate::steps::run;
 const REQUIREMENTS: &str = "examples/python/requirements.txt";
 /// What the example client and its stubs import, to see whether the system has it.
 const MODULES: &str = "import google.rpc.error_details_pb2, grpc, grpc_health.v1, grpc_status, grpc_tools.protoc";
+/// The official MCP client library.
+const CONFORMANCE: &str = "xtask/conformance/requirements.txt";
 const BUF: &str = "buf-bin==1.75.0\n";
 
 /// Prepares the example client: its environment in `target/python-venv`, its stubs in `examples/python/stubs`.
@@ -23,6 +25,15 @@ pub(crate) fn example() -> Result<()> {
     let python = environment("python-venv", &repo::read(REQUIREMENTS)?, Some(MODULES))?;
     run(Command::new(python).arg("examples/python/generate_stubs.py").current_dir(repo::root()))
         .context("failed to generate the example client's stubs")
+}
+
+/// Installs the official MCP client library of Python in `target/mcp-venv`.
+///
+/// # Errors
+///
+/// When there is no Python, or the package cannot be installed.
+pub(crate) fn conformance() -> Result<()> {
+    environment("mcp-venv", &repo::read(CONFORMANCE)?, None).map(drop)
 }
 
 /// The `buf` on the search path, or one from PyPI.

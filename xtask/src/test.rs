@@ -1,4 +1,4 @@
-//! Every test, and what the tests need: our binaries, and the example client's Python environment.
+//! Every test, and what the tests need: our binaries, the example clients, and the official MCP clients.
 
 use std::fs;
 use std::process::Command;
@@ -24,6 +24,7 @@ pub(crate) fn test() -> Result<()> {
     build()?;
     step("example client in Python", python::example)?;
     step("example client in TypeScript (tsc --strict)", node::example)?;
+    step("official MCP clients", || python::conformance().and_then(|()| node::conformance()))?;
     // First the few, so that the count of the many is what a log ends with.
     step("doc tests", || run(cargo().args(["test", "--locked", "--quiet", "--workspace", "--all-features", "--doc"])))?;
     answers(&["--gate", "--seed", &SEED.to_string()])?;

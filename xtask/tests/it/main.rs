@@ -21,6 +21,7 @@ mod line_patches;
 mod listed;
 mod live;
 mod local_batches;
+mod mcp_clients;
 #[expect(clippy::disallowed_methods, reason = "a test's own files")]
 #[path = "../../../crates/aptix-client/tests/it/live/odd_files.rs"]
 mod odd_files;

@@ -323,25 +323,43 @@ pub(crate) fn python_with(arguments: &[&str], input: &str) -> Output {
 
 /// The command that runs it.
 pub(crate) fn python_command(arguments: &[&str]) -> Command {
+    let mut command = python_of("python-venv");
+    command.args(arguments).current_dir(repository("examples/python"));
+    command
+}
+
+/// The interpreter of an environment in the target directory.
+pub(crate) fn python_of(environment: &str) -> Command {
     let xtask = Path::new(env!("CARGO_BIN_EXE_xtask"));
     let target = xtask.parent().and_then(Path::parent).unwrap();
-    let python = target.join("python-venv/bin/python");
-    assert!(python.exists(), "{} is missing: run `cargo xtask test`, which makes it", python.display());
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/python");
-    let mut command = Command::new(python);
-    command.args(arguments).current_dir(examples);
-    command
+    Command::new(made(target.join(environment).join("bin/python")))
 }
 
 /// Runs a compiled script of the example client in TypeScript; `None` where this machine cannot compile it.
 pub(crate) fn node(script: &str, arguments: &[&str], input: &str) -> Option<Output> {
-    let compiled = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/typescript/dist").join(script);
+    let mut command = node_command(&format!("examples/typescript/dist/{script}"))?;
+    Some(with_input(command.args(arguments), input))
+}
+
+/// The command that runs a script of the repository in Node.js; `None` where there is none.
+pub(crate) fn node_command(script: &str) -> Option<Command> {
     if Command::new("npm").arg("--version").output().is_err() {
-        skip("npm is not installed, so the example client in TypeScript was not tried");
+        skip(&format!("npm is not installed, so {script} was not tried"));
         return None;
     }
-    assert!(compiled.exists(), "{} is missing: run `cargo xtask test`, which makes it", compiled.display());
-    Some(with_input(Command::new("node").arg(compiled).args(arguments), input))
+    let mut command = Command::new("node");
+    command.arg(made(repository(script)));
+    Some(command)
+}
+
+/// A path of the repository.
+pub(crate) fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+fn made(path: PathBuf) -> PathBuf {
+    assert!(path.exists(), "{} is missing: run `cargo xtask test`, which makes it", path.display());
+    path
 }
 
 /// What a command answers to this input.
@@ -363,9 +381,7 @@ pub(crate) fn json(output: &Output) -> (Value, Option<i32>) {
 }
 
 pub(crate) fn binary(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name(name);
-    assert!(path.exists(), "{} is missing: run `cargo xtask test`, which builds it", path.display());
-    path
+    made(Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name(name))
 }
 
 fn collect(directory: &Path, prefix: &str, files: &mut Vec<(String, String)>) {
