@@ -45,6 +45,8 @@ pub struct BatchRecord {
     pub source: Source,
     /// The newest batch that took it back.
     pub reverted_by: Option<BatchId>,
+    /// Whether its session may not write, although the batch waits for its agent: it must not be applied.
+    pub is_restricted: bool,
 }
 
 /// How a batch came to the server.

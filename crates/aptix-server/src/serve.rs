@@ -28,6 +28,7 @@ use crate::service::admission::Admission;
 use crate::service::agent::{AgentServer, AgentService};
 use crate::service::batch::{BatchServer, BatchService};
 use crate::service::file::{FileServer, FileService};
+use crate::service::session::{SessionServer, SessionService};
 use crate::service::tool::{ToolServer, ToolService};
 use crate::service::workspace::{WorkspaceServer, WorkspaceService};
 use crate::store::{Store, StoreError};
@@ -134,6 +135,7 @@ fn router(
     });
     let tools = ToolServer::new(ToolService { dispatcher: Arc::clone(dispatcher), patience });
     let workspaces = WorkspaceServer::new(WorkspaceService(Arc::clone(dispatcher)));
+    let sessions = SessionServer::new(SessionService { dispatcher: Arc::clone(dispatcher), patience });
     Ok(Server::builder()
         .layer(admission.clone())
         .max_concurrent_streams(options.connection_streams)
@@ -147,6 +149,7 @@ fn router(
         .add_service(batches.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(agents.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(workspaces.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
+        .add_service(sessions.max_decoding_message_size(MESSAGE_BYTES))
         .add_service(tools.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(files.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES)))
 }
@@ -188,8 +191,8 @@ async fn expire(dispatcher: &Arc<Dispatcher>) -> Infallible {
 
 /// Sets the health of every service, and of the server as a whole.
 async fn set_all(health: &HealthReporter, status: ServingStatus) {
-    for service in ["", BatchServer::NAME, AgentServer::NAME, FileServer::NAME, WorkspaceServer::NAME, ToolServer::NAME]
-    {
+    let named = [BatchServer::NAME, AgentServer::NAME, FileServer::NAME, WorkspaceServer::NAME];
+    for service in named.into_iter().chain(["", SessionServer::NAME, ToolServer::NAME]) {
         health.set_service_status(service, status).await;
     }
 }

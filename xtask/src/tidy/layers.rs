@@ -10,7 +10,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         "
         domain: actor batch batch_event create_file_code cursor digest failure hunk_counts id id_block limits lines live path \
         path_readings path_style plan presence preview protection question quote \
-        reason record report state words
+        reason record report session state words
         documents | events | wire
         tools
         lib",

@@ -40,6 +40,7 @@ mod revert;
 mod scenario_text;
 mod screen;
 mod serve;
+mod sessions;
 mod shown;
 #[path = "../../../crates/aptix-client/tests/it/skip.rs"]
 mod skip;

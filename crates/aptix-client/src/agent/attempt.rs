@@ -11,6 +11,7 @@ use aptix_model::plan::Plan;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchRecord, Source};
 use aptix_model::report::Report;
+use aptix_model::session::restricted;
 use tokio_util::sync::CancellationToken;
 
 use super::approval::Question;
@@ -75,6 +76,11 @@ pub(super) async fn attempt(
     if record.workspace != agent.service.workspace {
         let message = format!("the batch is for the workspace {}", record.workspace);
         return Ok(Err(vec![Failure::new(Reason::PolicyDenied, message)]));
+    }
+    if record.is_restricted {
+        let hint =
+            "the server sent the batch although its session is RESTRICTED; its owner can set its mode to UNRESTRICTED";
+        return Ok(Err(vec![restricted(hint)]));
     }
     if let Some(failure) = agent.approval.beforehand() {
         return Ok(Err(vec![failure]));

@@ -167,6 +167,7 @@ mod tests {
             report: None,
             source: Source::Submitted,
             reverted_by: None,
+            is_restricted: false,
         };
         let work = Work { batch, content: Ok(Box::new(record)), withdrawn: CancellationToken::new() };
         Arrival { revision: Revision(revision), cursor: None, work: Some(work) }

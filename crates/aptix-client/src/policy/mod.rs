@@ -25,6 +25,7 @@ use aptix_model::failure::Failure;
 use aptix_model::limits::Limits;
 use aptix_model::path::fold;
 use aptix_model::reason::{Detail, Reason};
+use aptix_model::session::restricted;
 
 use crate::workspace::keep::history::prune::Retention;
 
@@ -32,9 +33,6 @@ use self::caller::Caller;
 use self::choices::{Deletions, Excerpts, HardLinks, Links, ReportLocal, Several, WriteMode};
 use self::document::{Author, Stated};
 use self::paths::{Listed, Named, Patterns, Rules};
-
-/// The message where nothing is written, word by word (REQ-PATCH-009).
-const RESTRICTED: &str = "Patch tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.";
 
 /// How many batches are refused in a minute before the next one waits.
 pub const REFUSED_PER_MINUTE: NonZeroU32 = NonZeroU32::new(60).unwrap();
@@ -181,7 +179,7 @@ impl Policy {
             "{} says mode = \"restricted\"; once a person has made that \"unrestricted\", the next batch can be applied",
             file.display()
         );
-        Err(Failure::new(Reason::PolicyDenied, RESTRICTED).detail(Detail::RestrictedMode).hint(hint))
+        Err(restricted(&hint))
     }
 
     fn is_own(&self, root: usize, path: &str) -> bool {

@@ -373,6 +373,20 @@ async fn an_agent_is_restricted_from_the_next_batch_on_until_it_is_not() {
     }
 }
 
+/// REQ-PATCH-009.1, REQ-PATCH-009.2: the agent holds a batch to the mode of its session again, whatever its policy is.
+#[tokio::test]
+async fn a_batch_of_a_restricted_session_is_refused_by_the_agent_too() {
+    let scene = Scene::set(Approve::Auto);
+    let mut closed = batch(1, "x.txt", create("x\n"));
+    closed.session_mode = v1::SessionMode::Restricted.into();
+    closed.edit.as_mut().unwrap().required_features = vec!["session_mode".to_owned()];
+    scene.server.send(closed);
+    let report = scene.report(1, 1).await;
+    let words = "Patch tool is disabled in Restricted mode. Use request_mode_upgrade to request write access.";
+    assert_eq!((report.outcome(), report.failures[0].message.as_str()), (v1::Outcome::Failed, words));
+    assert!(!scene.place.path().join("ws/x.txt").exists());
+}
+
 /// What policy allows is not asked about, even by an agent that asks about everything and has no one to ask.
 #[tokio::test]
 async fn what_policy_allows_is_not_asked_about() {

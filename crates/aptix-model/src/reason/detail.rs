@@ -91,7 +91,7 @@ catalogue! {
         Deletion = "DELETION",
         /// No person looked at the batch: the agent was started to refuse all of them.
         NeverApproves = "NEVER_APPROVES",
-        /// A policy file says that nothing is written for any batch.
+        /// A policy file says that nothing is written for any batch, or the session is RESTRICTED.
         RestrictedMode = "RESTRICTED_MODE",
         /// A policy file cannot be read or understood, so nothing is written.
         PolicyFile = "POLICY_FILE",

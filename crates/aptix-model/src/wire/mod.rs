@@ -18,6 +18,7 @@ mod quote;
 mod record;
 mod report;
 mod search;
+pub mod session;
 pub mod v1;
 
 pub use event::{actor_kind, event_kind};

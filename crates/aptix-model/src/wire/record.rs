@@ -5,14 +5,18 @@ use prost_types::Timestamp;
 use super::edit::{target, with_ids};
 use super::field::{digest, given, id, millis, missing, optional_id, unknown_enum};
 use super::quote::is_quote;
-use super::{plan, v1};
+use super::{plan, session, v1};
 use crate::batch::{Batch, FileEdit, FilePatch};
 use crate::cursor::Cursor;
 use crate::failure::Failure;
 use crate::id::Revision;
 use crate::record::{BatchOutline, BatchRecord, FileIds, Reverting, Source, UnixMillis};
 use crate::report::Report;
+use crate::session::SessionMode;
 use crate::state::BatchState;
+
+/// The feature that a batch requires whose session's mode is stated: a reader without it must not apply the batch.
+const SESSION_MODE: &str = "session_mode";
 
 impl From<BatchState> for v1::BatchState {
     fn from(state: BatchState) -> Self {
@@ -67,12 +71,16 @@ impl From<BatchRecord> for v1::Batch {
         };
         let author = record.author();
         let preparation = record.preparation().map(|preparation| plan::message(preparation, record.batch.kind()));
+        let mut edit = with_ids(record.batch, &record.ids);
+        if record.is_restricted {
+            edit.required_features.push(SESSION_MODE.into());
+        }
         Self {
             batch_id: record.id.to_string(),
             workspace_id: record.workspace.to_string(),
             revision: record.revision.0,
             state: v1::BatchState::from(record.state).into(),
-            edit: Some(with_ids(record.batch, &record.ids)),
+            edit: Some(edit),
             origin: Some(record.origin.into()),
             request_id: record.request_id.to_string(),
             create_time: Some(record.created.into()),
@@ -83,6 +91,7 @@ impl From<BatchRecord> for v1::Batch {
             reverted_by: record.reverted_by.map(|id| id.to_string()).unwrap_or_default(),
             author: Some(author.into()),
             preparation,
+            session_mode: if record.is_restricted { v1::SessionMode::Restricted.into() } else { 0 },
             ..Self::default()
         }
     }
@@ -159,7 +168,14 @@ impl TryFrom<v1::Batch> for BatchRecord {
     type Error = Vec<Failure>;
 
     fn try_from(message: v1::Batch) -> Result<Self, Vec<Failure>> {
-        let edit = message.edit.ok_or_else(|| missing("edit", "the batch's content"))?;
+        let mut edit = message.edit.ok_or_else(|| missing("edit", "the batch's content"))?;
+        let is_restricted = match session::mode("sessionMode", message.session_mode)? {
+            None => false,
+            Some(mode) => {
+                edit.required_features.retain(|feature| feature != SESSION_MODE);
+                mode == SessionMode::Restricted
+            }
+        };
         let patches = edit.files.iter().enumerate().filter(|(_, file)| !is_quote(file));
         let ids = patches.map(|(index, file)| file_ids(&format!("files[{index}]."), file));
         let ids = ids.collect::<Result<_, Failure>>()?;
@@ -197,6 +213,7 @@ impl TryFrom<v1::Batch> for BatchRecord {
             report: message.report.map(Report::try_from).transpose()?,
             source,
             reverted_by: optional_id("revertedBy", &message.reverted_by)?,
+            is_restricted,
         })
     }
 }

@@ -16,6 +16,7 @@ mod protection;
 mod questions;
 mod search_patch;
 mod search_replace;
+mod session_mode;
 mod str_replace;
 mod structured_patch;
 mod tools;

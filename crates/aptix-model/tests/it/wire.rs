@@ -196,7 +196,7 @@ fn failed() -> Report {
     }
 }
 
-fn record() -> BatchRecord {
+pub(crate) fn record() -> BatchRecord {
     let mut next = 0_u128;
     let batch = batch();
     let ids = FileIds::mint(&batch, || {
@@ -217,6 +217,7 @@ fn record() -> BatchRecord {
         report: Some(applied()),
         source: Source::Submitted,
         reverted_by: None,
+        is_restricted: false,
     }
 }
 

@@ -121,6 +121,7 @@ mod tests {
             report: None,
             source: Source::Submitted,
             reverted_by: None,
+            is_restricted: false,
         };
         let found = |revision, state| {
             let facts = derived(Revision(revision), &ended(state))?;

@@ -72,6 +72,7 @@ impl Dispatcher {
             report: Some(report),
             source: Source::Local { author: actor.clone(), reverts },
             reverted_by: None,
+            is_restricted: false,
         };
         let files = match checked.and(fitted) {
             Ok(fitted) => self.local_files(&record.workspace, fitted).await?,

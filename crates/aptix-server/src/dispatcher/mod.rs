@@ -21,6 +21,7 @@ pub mod read;
 pub mod refusal;
 pub mod report;
 pub mod revert;
+pub mod session;
 mod step;
 pub mod stream;
 pub mod submit;

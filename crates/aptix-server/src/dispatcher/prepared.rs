@@ -133,6 +133,7 @@ impl Dispatcher {
             Appended::Known(known) => {
                 same(known.stored, &known.offered.batch, &known.offered.origin, &known.offered.source)
             }
+            Appended::Restricted(failure) => Err(Refusal::Denied(failure)),
             Appended::NotReplaced(Some(former)) => Err(not_prepared(&former)),
             Appended::NotReplaced(None) => Err(Refusal::denied(not_found(&workspace, "batch to replace"))),
         }

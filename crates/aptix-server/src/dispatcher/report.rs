@@ -80,6 +80,8 @@ impl Dispatcher {
                     return Ok(batch);
                 }
                 Transitioned::OtherState(now) => batch = now,
+                // A report puts nothing in flight.
+                Transitioned::Restricted(failure) => return Err(Refusal::Denied(failure)),
                 Transitioned::OtherLease => return Err(lease_lost(lease.epoch)),
                 Transitioned::Unknown => {
                     return Err(Refusal::denied(not_found(workspace, &format!("batch {id}"))));

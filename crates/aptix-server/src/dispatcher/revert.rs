@@ -91,6 +91,7 @@ fn record(reversal: Reversal, batch: Batch) -> BatchRecord {
         report: None,
         source: Source::Revert(Reverting { of, author, reason }),
         reverted_by: None,
+        is_restricted: false,
     }
 }
 

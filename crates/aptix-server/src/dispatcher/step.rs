@@ -79,6 +79,7 @@ impl Dispatcher {
                     return Ok(batch);
                 }
                 Transitioned::OtherState(now) => batch = now,
+                Transitioned::Restricted(failure) => return Err(Refusal::Denied(failure)),
                 Transitioned::Unknown | Transitioned::OtherLease => {
                     return Err(Refusal::denied(not_found(workspace, &format!("batch {id}"))));
                 }

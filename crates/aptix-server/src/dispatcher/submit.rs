@@ -55,6 +55,7 @@ impl Submission {
             report: None,
             source: Source::Submitted,
             reverted_by: None,
+            is_restricted: false,
         }
     }
 }
@@ -128,6 +129,7 @@ impl Dispatcher {
                 same(stored, &offered.batch, &offered.origin, &offered.source)
                     .inspect(|stored| log_repeated(stored, began))
             }
+            Appended::Restricted(failure) => Err(Refusal::Denied(failure)),
             // Only a prepared batch replaces another one.
             Appended::NotReplaced(_) => Err(Refusal::denied(broken_off())),
         }

@@ -39,6 +39,13 @@ impl Wakes {
         Waker { topic, wakes: Arc::clone(self), receiver }
     }
 
+    /// Wakes every waiter for something of this workspace.
+    pub(super) fn wake_workspace(&self, workspace: &WorkspaceId) {
+        if let Some(sender) = self.lock().get(&Topic::Workspace(workspace.clone())) {
+            sender.send_replace(());
+        }
+    }
+
     /// Wakes every waiter for an event of this batch.
     pub(super) fn wake(&self, workspace: &WorkspaceId, batch: BatchId) {
         let wakes = self.lock();

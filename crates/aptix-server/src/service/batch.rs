@@ -255,6 +255,11 @@ impl BatchService {
         let Submitted { submission, document, view } = submitted;
         let bytes = if document.is_some() { edit_bytes(&submission.batch) } else { bytes };
         let checked = check_size(bytes, &submission.batch).map_err(Refusal::from).and(checked);
+        // Any other batch is held to the mode of its session in the step that stores it.
+        let checked = match checked {
+            Ok(()) if !validate_only && contents.is_empty() => Ok(()),
+            checked => self.dispatcher.check_mode(&submission.workspace, &submission.origin).await.and(checked),
+        };
         let dialect = document.as_ref().map(|(dialect, _)| *dialect);
         let mut previewed = None;
         let batch = if validate_only {

@@ -22,6 +22,7 @@ mod preview;
 mod received;
 mod report;
 mod revert;
+pub mod session;
 mod status;
 mod submitted;
 pub mod tool;

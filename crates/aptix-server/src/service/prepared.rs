@@ -43,6 +43,7 @@ pub(super) async fn prepare(
     let stored = match dispatcher.prepared_before(&submitted.submission, &preparing).await? {
         Some(stored) => stored,
         None => {
+            dispatcher.check_mode(&submitted.submission.workspace, &submitted.submission.origin).await?;
             checked?;
             dispatcher.check_replaced(&submitted.submission, &preparing).await?;
             let planned = plan(dispatcher, (asker, patience), &submitted, asked?).await?;

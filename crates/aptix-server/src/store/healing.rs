@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use tokio::sync::watch;
@@ -18,6 +18,7 @@ use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Event, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended,
     LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts, disk,
@@ -186,6 +187,8 @@ impl Store for HealingStore {
         append(batch: BatchRecord) -> Appended;
         append_local(local: LocalBatch) -> LocalAppended;
         transition(step: Transition) -> Transitioned;
+        session(workspace: WorkspaceId, session: SessionId) -> Option<SessionState>;
+        set_mode(change: ModeChange) -> ModeChanged;
         grant_lease(workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> u64;
         roots(workspace: WorkspaceId) -> Vec<String>;
         lease(workspace: WorkspaceId) -> Lease;

@@ -1,22 +1,26 @@
 //! A store that forgets everything when it is dropped: for tests, and for trying the server out.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aptix_model::batch::BlobRef;
 use aptix_model::batch_event::EventFacts;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, WorkspaceId};
+use aptix_model::failure::Failure;
+use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, SessionId, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::session::{Session, SessionMode};
 use aptix_model::state::BatchState;
 use tokio_util::bytes::Bytes;
 
+use super::append::{replacement, submitted};
+use super::session::{ModeChange, ModeChanged, SESSIONS, SessionState};
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Event, FileUpdate, Known, Lease, Listed, ListedFile, ListedWorkspace,
     LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Twins, Unfinished, UploadId,
-    WorkspaceCounts, chain, links, replacement, submitted,
+    WorkspaceCounts, chain, links, session,
 };
 use crate::mint;
 
@@ -54,6 +58,7 @@ struct Workspace {
     order: BTreeMap<Revision, BatchId>,
     files: BTreeMap<RootedPath, CloudFile>,
     blobs: HashMap<Sha256Digest, Arc<[Bytes]>>,
+    sessions: HashMap<SessionId, Session>,
 }
 
 impl Workspace {
@@ -98,6 +103,46 @@ impl Workspace {
         WorkspaceCounts { newest: self.newest(), digest, open_batches }
     }
 
+    /// The batches in flight that belong to sessions.
+    fn in_flight(&self) -> impl Iterator<Item = (SessionId, BatchId)> {
+        let batches = self.batches.values().filter(|batch| session::is_in_flight(batch.state));
+        batches.filter_map(|batch| Some((session::of(&batch.origin)?, batch.id)))
+    }
+
+    fn in_flight_of(&self, id: &SessionId) -> Vec<BatchId> {
+        let mut of_session: Vec<_> = self.in_flight().filter(|(of, _)| of == id).map(|(_, batch)| batch).collect();
+        of_session.sort();
+        of_session
+    }
+
+    /// Whether there is room for another session, once some may have been forgotten.
+    fn has_room(&mut self) -> bool {
+        if self.sessions.len() >= SESSIONS {
+            let busy: HashSet<_> = self.in_flight().map(|(id, _)| id).collect();
+            let forgotten = session::forgotten(self.sessions.values().cloned(), &busy);
+            forgotten.iter().for_each(|id| drop(self.sessions.remove(id)));
+        }
+        self.sessions.len() < SESSIONS
+    }
+
+    /// Why the session of a batch may not write now, if it may not.
+    fn restricts(&self, batch: &BatchRecord) -> Option<Box<Failure>> {
+        self.sessions.get(&session::of(&batch.origin)?)?.may_write().err().map(Box::new)
+    }
+
+    fn set_mode(&mut self, asked: &ModeChange) -> ModeChanged {
+        let former = self.sessions.get(&asked.session).cloned();
+        let (is_new, in_flight) = (former.is_none(), self.in_flight_of(&asked.session));
+        match session::change(former, in_flight, asked) {
+            Err(refusal) => ModeChanged::Refused(refusal),
+            Ok(_) if is_new && !self.has_room() => ModeChanged::TooMany,
+            Ok((progress, state)) => {
+                self.sessions.insert(asked.session.clone(), state.session.clone());
+                ModeChanged::Asked(progress, Box::new(state))
+            }
+        }
+    }
+
     fn event(&self, revision: Revision) -> Option<Event> {
         let index = usize::try_from(revision.0.checked_sub(1)?).ok()?;
         let (batch, digest, facts) = self.events.get(index)?;
@@ -133,6 +178,9 @@ impl Store for MemoryStore {
             if let Some(known) = workspace.requests.get(&batch.request_id).and_then(|id| workspace.batches.get(id)) {
                 return Appended::Known(Box::new(Known { stored: known.clone(), offered: batch }));
             }
+            if let Some(failure) = workspace.restricts(&batch) {
+                return Appended::Restricted(failure);
+            }
             if let Some(step) = replacement(&batch) {
                 match workspace.batches.get(&step.batch) {
                     Some(former) if former.state == step.from => drop(workspace.step(step)),
@@ -140,6 +188,10 @@ impl Store for MemoryStore {
                 }
             }
             workspace.known = true;
+            let new = session::of(&batch.origin).filter(|id| !workspace.sessions.contains_key(id));
+            if let Some(id) = new.filter(|_| workspace.has_room()) {
+                workspace.sessions.insert(id.clone(), session::created_by(&batch, id));
+            }
             batch.revision = workspace.happen(batch.id, submitted(&batch));
             workspace.requests.insert(batch.request_id.clone(), batch.id);
             workspace.order.insert(batch.revision, batch.id);
@@ -184,6 +236,10 @@ impl Store for MemoryStore {
             if step.lease.is_some_and(|proof| !workspace.lease.admits(proof)) {
                 return Ok(Transitioned::OtherLease);
             }
+            let is_let_go = !session::is_in_flight(batch.state) && session::is_in_flight(step.to);
+            if let Some(failure) = workspace.restricts(batch).filter(|_| is_let_go) {
+                return Ok(Transitioned::Restricted(failure));
+            }
             let reverted = links::reverted(batch, &step);
             let linked = links::changed(step.batch, reverted, |id| Ok(workspace.batches.get(&id).cloned()))?;
             workspace.batches.extend(linked.into_iter().map(|batch| (batch.id, batch)));
@@ -193,6 +249,17 @@ impl Store for MemoryStore {
             Ok(Transitioned::Done(batch))
         });
         Box::pin(async { transitioned.await? })
+    }
+
+    fn session(&self, workspace: WorkspaceId, session: SessionId) -> Answer<'_, Option<SessionState>> {
+        self.read(&workspace, |workspace| {
+            let found = workspace.sessions.get(&session)?.clone();
+            Some(session::settled(found, workspace.in_flight_of(&session)))
+        })
+    }
+
+    fn set_mode(&self, change: ModeChange) -> Answer<'_, ModeChanged> {
+        self.write(|state| state.workspaces.entry(change.workspace.clone()).or_default().set_mode(&change))
     }
 
     fn history(&self) -> HistoryId {
@@ -257,7 +324,11 @@ impl Store for MemoryStore {
                 BatchSelector::Id(id) => Some(id),
                 BatchSelector::Request(request) => workspace.requests.get(request),
             };
-            id.and_then(|id| workspace.batches.get(id)).cloned()
+            let mut batch = id.and_then(|id| workspace.batches.get(id)).cloned()?;
+            let session = session::of(&batch.origin).and_then(|id| workspace.sessions.get(&id));
+            let is_closed = session.is_some_and(|session| session.mode == SessionMode::Restricted);
+            batch.is_restricted = is_closed && session::is_in_flight(batch.state);
+            Some(batch)
         })
     }
 

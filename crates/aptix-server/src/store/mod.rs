@@ -10,19 +10,24 @@ use aptix_model::actor::Actor;
 use aptix_model::batch::BlobRef;
 use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, Uuid, WorkspaceId};
+use aptix_model::failure::Failure;
+use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, SessionId, Uuid, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, Source, UnixMillis};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
 use tokio_util::bytes::Bytes;
 
+use self::session::{ModeChange, ModeChanged, SessionState};
+
+mod append;
 mod chain;
 mod disk;
 pub mod embedded;
 pub mod healing;
 mod links;
 pub mod memory;
+pub mod session;
 
 /// What a store will answer.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -96,6 +101,8 @@ pub enum Appended {
     Known(Box<Known>),
     /// The batch that it was to replace is not prepared any more, or there is none; nothing was stored.
     NotReplaced(Option<Box<BatchRecord>>),
+    /// Its session may not write at present: the failure that says so; nothing was stored.
+    Restricted(Box<Failure>),
 }
 
 /// Two batches under one request id.
@@ -151,36 +158,6 @@ impl Transition {
         let (actor, reason) = (self.actor.clone(), self.reason.clone());
         EventFacts { kind: self.kind, state: self.to, at: self.at, actor, reason }
     }
-}
-
-/// What the event records that stores a batch.
-fn submitted(batch: &BatchRecord) -> EventFacts {
-    let actor = batch.author();
-    let kind = if batch.preparation().is_some() { EventKind::Prepared } else { EventKind::Submitted };
-    let reason = match &batch.source {
-        Source::Revert(reverting) => reverting.reason.clone(),
-        Source::Submitted | Source::Prepared(_) | Source::Local { .. } => None,
-    };
-    EventFacts { kind, state: batch.state, at: batch.created, actor, reason }
-}
-
-/// The step that withdraws the batch whose place a new one takes.
-fn replacement(batch: &BatchRecord) -> Option<Transition> {
-    let replaced = batch.preparation().filter(|_| batch.state == BatchState::Prepared)?.replaces?;
-    Some(Transition {
-        workspace: batch.workspace.clone(),
-        batch: replaced,
-        kind: EventKind::Cancelled,
-        actor: batch.author(),
-        reason: Some(format!("batch {} takes its place", batch.id)),
-        from: BatchState::Prepared,
-        to: BatchState::Cancelled,
-        at: batch.created,
-        lease: None,
-        report: None,
-        files: Vec::new(),
-        freed: None,
-    })
 }
 
 /// What was carried out on a workstation itself, with all that changes at the same instant.
@@ -275,6 +252,9 @@ pub enum Transitioned {
     OtherState(BatchRecord),
     /// The lease is not the newest, or the secret is not its secret; nothing changed.
     OtherLease,
+    /// It would let the batch be applied, and its session may not write at present: the failure that says so; nothing
+    /// changed.
+    Restricted(Box<Failure>),
     /// The workspace has no such batch.
     Unknown,
 }
@@ -376,8 +356,8 @@ pub struct Unfinished {
 
 /// Keeps what the server must not forget.
 pub trait Store: Send + Sync + 'static {
-    /// Keeps a batch under the workspace's next revision, unless its request id is known. The revision in the record
-    /// is ignored. A prepared batch that takes the place of another one is kept only if that one is still prepared, and
+    /// Keeps a batch under the workspace's next revision, unless its request id is known or its session may not write; a
+    /// session that is new is created in the same step. The revision in the record is ignored. A prepared batch that takes the place of another one is kept only if that one is still prepared, and
     /// withdraws it in the same step.
     fn append(&self, batch: BatchRecord) -> Answer<'_, Appended>;
 
@@ -385,8 +365,14 @@ pub trait Store: Send + Sync + 'static {
     /// took back.
     fn append_local(&self, local: LocalBatch) -> Answer<'_, LocalAppended>;
 
-    /// Takes one step, if the batch is in the expected state.
+    /// Takes one step, if the batch is in the expected state, and its session may write or the step puts nothing in flight.
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned>;
+
+    /// A session of the workspace as it is now; `None` if there is none.
+    fn session(&self, workspace: WorkspaceId, session: SessionId) -> Answer<'_, Option<SessionState>>;
+
+    /// Changes the mode of a session, or notes that it changes once nothing is in flight.
+    fn set_mode(&self, change: ModeChange) -> Answer<'_, ModeChanged>;
 
     /// Names the history of this store: minted when the store is created, kept by copies of it.
     fn history(&self) -> HistoryId;

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, Once};
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::wire::v1;
 use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
+use aptix_server::store::session::{ModeChange, ModeChanged, SessionState};
 use aptix_server::store::{
     Answer, Appended, BatchSelector, CloudFile, Event, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended,
     LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
@@ -275,6 +276,12 @@ impl Store for FailedStore {
         failure()
     }
     fn transition(&self, _: Transition) -> Answer<'_, Transitioned> {
+        failure()
+    }
+    fn session(&self, _: WorkspaceId, _: SessionId) -> Answer<'_, Option<SessionState>> {
+        failure()
+    }
+    fn set_mode(&self, _: ModeChange) -> Answer<'_, ModeChanged> {
         failure()
     }
     fn due(&self, _: UnixMillis, _: usize) -> Answer<'_, Vec<(WorkspaceId, BatchId)>> {

@@ -30,6 +30,8 @@ mod questions;
 mod reopening;
 mod reports;
 mod server;
+mod session_store;
+mod sessions;
 mod store_contract;
 mod submit;
 mod tool_calls;

@@ -20,7 +20,7 @@ fn edit(text: &str) -> v1::Edit {
     v1::Edit { files: vec![file], ..v1::Edit::default() }
 }
 
-fn asked(request: &str, owner: &str) -> v1::PrepareBatchRequest {
+pub(crate) fn asked(request: &str, owner: &str) -> v1::PrepareBatchRequest {
     v1::PrepareBatchRequest {
         workspace_id: "w".to_owned(),
         request_id: request.to_owned(),
@@ -32,7 +32,7 @@ fn asked(request: &str, owner: &str) -> v1::PrepareBatchRequest {
 }
 
 /// An agent that plans every batch.
-fn planning() -> Disk {
+pub(crate) fn planning() -> Disk {
     let disk = Disk::default();
     *disk.twist.lock().unwrap() = Some(Box::new(|answer| {
         let Answer::Prepare(v1::Plan { report: Some(report), .. }) = answer else { return };
@@ -43,11 +43,11 @@ fn planning() -> Disk {
     disk
 }
 
-async fn prepare(client: &mut Clients, request: v1::PrepareBatchRequest) -> Result<v1::Batch, Status> {
+pub(crate) async fn prepare(client: &mut Clients, request: v1::PrepareBatchRequest) -> Result<v1::Batch, Status> {
     client.batches.prepare_batch(request).await.map(|answer| answer.into_inner().batch.unwrap())
 }
 
-async fn apply(client: &mut Clients, id: &str, owner: &str, request: &str) -> Result<v1::Batch, Status> {
+pub(crate) async fn apply(client: &mut Clients, id: &str, owner: &str, request: &str) -> Result<v1::Batch, Status> {
     let request = v1::ApplyPreparedRequest {
         workspace_id: "w".to_owned(),
         batch_id: id.to_owned(),
@@ -68,7 +68,7 @@ async fn reject(client: &mut Clients, id: &str, reason: &str) -> Result<v1::Batc
     client.batches.reject_batch(request).await.map(|answer| answer.into_inner().batch.unwrap())
 }
 
-async fn cancel(client: &mut Clients, id: &str) -> Result<v1::Batch, Status> {
+pub(crate) async fn cancel(client: &mut Clients, id: &str) -> Result<v1::Batch, Status> {
     let request =
         v1::CancelBatchRequest { workspace_id: "w".to_owned(), batch_id: id.to_owned(), ..Default::default() };
     client.batches.cancel_batch(request).await.map(|answer| answer.into_inner().batch.unwrap())

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::wire::v1;
 use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
+use aptix_server::store::session::{ModeChange, ModeChanged, SessionState};
 use aptix_server::store::{
     Answer, Appended, BatchSelector, CloudFile, Event, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended,
     LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
@@ -44,6 +45,12 @@ impl Store for Reopening {
     }
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
         self.inner.transition(step)
+    }
+    fn session(&self, workspace: WorkspaceId, session: SessionId) -> Answer<'_, Option<SessionState>> {
+        self.inner.session(workspace, session)
+    }
+    fn set_mode(&self, change: ModeChange) -> Answer<'_, ModeChanged> {
+        self.inner.set_mode(change)
     }
     fn due(&self, now: UnixMillis, limit: usize) -> Answer<'_, Vec<(WorkspaceId, BatchId)>> {
         self.inner.due(now, limit)

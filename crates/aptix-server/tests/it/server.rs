@@ -11,6 +11,7 @@ use aptix_model::wire::v1;
 use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::file_service_client::FileServiceClient;
+use aptix_model::wire::v1::session_service_client::SessionServiceClient;
 use aptix_model::wire::v1::tool_service_client::ToolServiceClient;
 use aptix_model::wire::v1::workspace_service_client::WorkspaceServiceClient;
 use aptix_server::dispatcher::feed::{Delivery, Hello};
@@ -48,6 +49,7 @@ pub(crate) struct Clients {
     pub(crate) agent: AgentServiceClient<Channel>,
     pub(crate) files: FileServiceClient<Channel>,
     pub(crate) workspaces: WorkspaceServiceClient<Channel>,
+    pub(crate) sessions: SessionServiceClient<Channel>,
     pub(crate) tools: ToolServiceClient<Channel>,
     pub(crate) channel: Channel,
     /// The secret of the newest lease that was granted here, by workspace.
@@ -142,6 +144,7 @@ impl Server {
             agent: AgentServiceClient::new(channel.clone()),
             files: FileServiceClient::new(channel.clone()).max_encoding_message_size(64 << 20),
             workspaces: WorkspaceServiceClient::new(channel.clone()),
+            sessions: SessionServiceClient::new(channel.clone()),
             tools: ToolServiceClient::new(channel.clone()),
             channel,
             secrets: HashMap::new(),

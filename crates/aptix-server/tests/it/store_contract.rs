@@ -94,6 +94,7 @@ pub(crate) fn batch(number: u128, in_workspace: &str, request: &str) -> BatchRec
         report: None,
         source: Source::Submitted,
         reverted_by: None,
+        is_restricted: false,
     }
 }
 
@@ -125,7 +126,7 @@ pub(crate) fn step(batch: &BatchRecord, to: BatchState) -> Transition {
     }
 }
 
-pub(crate) async fn append(store: &Arc<impl Store>, record: BatchRecord) -> BatchRecord {
+pub(crate) async fn append(store: &Arc<impl Store + ?Sized>, record: BatchRecord) -> BatchRecord {
     match store.append(record).await.unwrap() {
         Appended::New(stored) => *stored,
         other => panic!("not stored: {other:?}"),

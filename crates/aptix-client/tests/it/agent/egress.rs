@@ -41,6 +41,7 @@ fn of_batch(number: u32, batch: Batch) -> v1::Batch {
         report: None,
         source: Source::Submitted,
         reverted_by: None,
+        is_restricted: false,
     };
     record.into()
 }

@@ -245,7 +245,7 @@ pub struct Edit {
     pub atomicity: i32,
     /// What a reader MUST know to carry the edit out as it is meant. One that does not know a word refuses the edit
     /// (INVALID_REQUEST.UNKNOWN_FEATURE). Words are lower-case with "_" between their parts; "per_file" is required with
-    /// ATOMICITY_PER_FILE, and refused without it. At most 16.
+    /// ATOMICITY_PER_FILE, and refused without it. "session_mode" comes from the server alone: see Batch.session_mode. At most 16.
     #[prost(string, repeated, tag = "5")]
     pub required_features: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
@@ -1440,6 +1440,11 @@ pub struct Batch {
     /// How it was prepared. Present exactly with BATCH_SOURCE_PREPARED.
     #[prost(message, optional, tag = "16")]
     pub preparation: ::core::option::Option<Preparation>,
+    /// The mode of its session, only where that is SESSION_MODE_RESTRICTED although the batch is BATCH_STATE_APPROVED, as after a
+    /// server without this field stored it. A reader MUST NOT apply the batch; edit.required_features then holds "session_mode",
+    /// so that one without this field refuses it too.
+    #[prost(enumeration = "SessionMode", tag = "17")]
+    pub session_mode: i32,
 }
 /// Who did something.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1554,6 +1559,39 @@ impl BatchSource {
             "BATCH_SOURCE_LOCAL" => Some(Self::Local),
             "BATCH_SOURCE_PREPARED" => Some(Self::Prepared),
             "BATCH_SOURCE_REVERT" => Some(Self::Revert),
+            _ => None,
+        }
+    }
+}
+/// Whether a session may write (see SessionService).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum SessionMode {
+    /// Not a mode.
+    Unspecified = 0,
+    /// Nothing is written or planned for it; files can be read.
+    Restricted = 1,
+    /// It may write.
+    Unrestricted = 2,
+}
+impl SessionMode {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SESSION_MODE_UNSPECIFIED",
+            Self::Restricted => "SESSION_MODE_RESTRICTED",
+            Self::Unrestricted => "SESSION_MODE_UNRESTRICTED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SESSION_MODE_UNSPECIFIED" => Some(Self::Unspecified),
+            "SESSION_MODE_RESTRICTED" => Some(Self::Restricted),
+            "SESSION_MODE_UNRESTRICTED" => Some(Self::Unrestricted),
             _ => None,
         }
     }
@@ -4762,6 +4800,7 @@ pub mod batch_service_client {
         ///   acceptable. An edit that does not parse cannot be compared, and is refused with INVALID_ARGUMENT.
         /// - FAILED_PRECONDITION (BLOB_MISSING): referenced blobs were not uploaded; metadata of the ErrorInfo: "missingBlobs"
         ///   counts them, "sha256" has the first 16 digests, with commas between them.
+        /// - PERMISSION_DENIED (POLICY_DENIED.RESTRICTED_MODE): the session may not write (see SessionService); nothing is stored.
         /// - RESOURCE_EXHAUSTED: a limit of the server is reached; the same call may pass later.
         /// - UNAVAILABLE: the server is shutting down or takes no writes at present; call again with the same request_id.
         pub async fn submit_batch(
@@ -4835,6 +4874,7 @@ pub mod batch_service_client {
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one.
         /// - NOT_FOUND: the workspace has no such batch.
+        /// - PERMISSION_DENIED (POLICY_DENIED.RESTRICTED_MODE): the session of its author may not write (see SessionService); it stays prepared.
         /// - FAILED_PRECONDITION (WRONG_OWNER): another owner prepared it.
         /// - FAILED_PRECONDITION (HUNK_EXPIRED): its time is over; it is BATCH_STATE_EXPIRED.
         /// - FAILED_PRECONDITION (ALREADY_APPLIED): another call had it applied.
@@ -5070,6 +5110,7 @@ pub mod batch_service_client {
         /// Repeating the call with the same request_id, batch_id and origin stores nothing and answers the new batch as it is now.
         ///
         /// Errors:
+        /// - PERMISSION_DENIED (POLICY_DENIED.RESTRICTED_MODE): the session may not write (see SessionService); nothing is stored.
         /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
         /// - NOT_FOUND: the workspace has no such batch.
         /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used for something else.
@@ -5127,6 +5168,7 @@ pub mod batch_service_server {
         ///   acceptable. An edit that does not parse cannot be compared, and is refused with INVALID_ARGUMENT.
         /// - FAILED_PRECONDITION (BLOB_MISSING): referenced blobs were not uploaded; metadata of the ErrorInfo: "missingBlobs"
         ///   counts them, "sha256" has the first 16 digests, with commas between them.
+        /// - PERMISSION_DENIED (POLICY_DENIED.RESTRICTED_MODE): the session may not write (see SessionService); nothing is stored.
         /// - RESOURCE_EXHAUSTED: a limit of the server is reached; the same call may pass later.
         /// - UNAVAILABLE: the server is shutting down or takes no writes at present; call again with the same request_id.
         async fn submit_batch(
@@ -5166,6 +5208,7 @@ pub mod batch_service_server {
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one.
         /// - NOT_FOUND: the workspace has no such batch.
+        /// - PERMISSION_DENIED (POLICY_DENIED.RESTRICTED_MODE): the session of its author may not write (see SessionService); it stays prepared.
         /// - FAILED_PRECONDITION (WRONG_OWNER): another owner prepared it.
         /// - FAILED_PRECONDITION (HUNK_EXPIRED): its time is over; it is BATCH_STATE_EXPIRED.
         /// - FAILED_PRECONDITION (ALREADY_APPLIED): another call had it applied.
@@ -5285,6 +5328,7 @@ pub mod batch_service_server {
         /// Repeating the call with the same request_id, batch_id and origin stores nothing and answers the new batch as it is now.
         ///
         /// Errors:
+        /// - PERMISSION_DENIED (POLICY_DENIED.RESTRICTED_MODE): the session may not write (see SessionService); nothing is stored.
         /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
         /// - NOT_FOUND: the workspace has no such batch.
         /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used for something else.
@@ -5875,6 +5919,559 @@ pub mod batch_service_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "aptix.v1.BatchService";
     impl<T> tonic::server::NamedService for BatchServiceServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// A session.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Session {
+    /// The workspace.
+    #[prost(string, tag = "1")]
+    pub workspace_id: ::prost::alloc::string::String,
+    /// Names it in the workspace: 1 to 128 visible ASCII characters, not beginning with . or -
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+    /// The conversation of the batch that created it. Empty if there was none, or its id is not formed as a session_id.
+    #[prost(string, tag = "3")]
+    pub conversation_id: ::prost::alloc::string::String,
+    /// Who may change its mode: who changed it first. Empty if no one did.
+    #[prost(string, tag = "4")]
+    pub owner: ::prost::alloc::string::String,
+    /// Whether it may write.
+    #[prost(enumeration = "SessionMode", tag = "5")]
+    pub mode: i32,
+    /// The mode that it gets once in_flight_batches is 0. Unspecified if no change waits.
+    #[prost(enumeration = "SessionMode", tag = "6")]
+    pub changes_to: i32,
+    /// How many of its batches are in flight.
+    #[prost(uint64, tag = "7")]
+    pub in_flight_batches: u64,
+    /// Their ids, at most 100.
+    #[prost(string, repeated, tag = "8")]
+    pub in_flight_batch_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// When it was created.
+    #[prost(message, optional, tag = "9")]
+    pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Asks for a session.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetSessionRequest {
+    /// The workspace.
+    #[prost(string, tag = "1")]
+    pub workspace_id: ::prost::alloc::string::String,
+    /// The session.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+}
+/// Answers with the session.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetSessionResponse {
+    /// The session.
+    #[prost(message, optional, tag = "1")]
+    pub session: ::core::option::Option<Session>,
+}
+/// Asks to change the mode of a session.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetSessionModeRequest {
+    /// The workspace. It need not have a batch or an agent yet.
+    #[prost(string, tag = "1")]
+    pub workspace_id: ::prost::alloc::string::String,
+    /// The session.
+    #[prost(string, tag = "2")]
+    pub session_id: ::prost::alloc::string::String,
+    /// Who asks: 1 to 128 visible ASCII characters, not beginning with . or -. The first owner of a session keeps it.
+    #[prost(string, tag = "3")]
+    pub owner: ::prost::alloc::string::String,
+    /// The mode. MUST be set.
+    #[prost(enumeration = "SessionMode", tag = "4")]
+    pub mode: i32,
+    /// Makes the call repeatable: 1 to 128 visible ASCII characters, chosen anew for each change of the session.
+    #[prost(string, tag = "5")]
+    pub request_id: ::prost::alloc::string::String,
+    /// How long to wait for batches in flight. Absent for not at all; longer than the server lets calls take (by default 27 seconds)
+    /// counts as that long.
+    #[prost(message, optional, tag = "6")]
+    pub wait: ::core::option::Option<::prost_types::Duration>,
+}
+/// Answers how far the change has come.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SetSessionModeResponse {
+    /// The session as it is now.
+    #[prost(message, optional, tag = "1")]
+    pub session: ::core::option::Option<Session>,
+    /// How far the request has come.
+    #[prost(enumeration = "ModeChangeState", tag = "2")]
+    pub state: i32,
+}
+/// How far a request to change the mode has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ModeChangeState {
+    /// Not a state; never sent.
+    Unspecified = 0,
+    /// It took effect. A later request may have changed the mode since: see the session.
+    Done = 1,
+    /// It waits for batches in flight.
+    Pending = 2,
+    /// A later request asked for the other mode before it took effect. Ended.
+    Superseded = 3,
+}
+impl ModeChangeState {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "MODE_CHANGE_STATE_UNSPECIFIED",
+            Self::Done => "MODE_CHANGE_STATE_DONE",
+            Self::Pending => "MODE_CHANGE_STATE_PENDING",
+            Self::Superseded => "MODE_CHANGE_STATE_SUPERSEDED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MODE_CHANGE_STATE_UNSPECIFIED" => Some(Self::Unspecified),
+            "MODE_CHANGE_STATE_DONE" => Some(Self::Done),
+            "MODE_CHANGE_STATE_PENDING" => Some(Self::Pending),
+            "MODE_CHANGE_STATE_SUPERSEDED" => Some(Self::Superseded),
+            _ => None,
+        }
+    }
+}
+/// Generated client implementations.
+pub mod session_service_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Reads and changes the modes of sessions.
+    ///
+    /// A session is a session_id within a workspace. It is created by the first batch whose Origin names it, or by SetSessionMode, and
+    /// is UNRESTRICTED then. While it is RESTRICTED, SubmitBatch, also with validate_only, PrepareBatch, ApplyPrepared and RevertBatch
+    /// are refused for it with PERMISSION_DENIED (POLICY_DENIED.RESTRICTED_MODE) and the message "Patch tool is disabled in Restricted mode. Use
+    /// request_mode_upgrade to request write access."; a batch that was stored before is answered under its request id as ever. Reading,
+    /// listing, CancelBatch and RejectBatch go on. Prepared batches stay, until they expire.
+    ///
+    /// A batch without a session_id, or with one that is not 1 to 128 visible ASCII characters not beginning with . or -, belongs to no
+    /// session, and no mode holds for it.
+    ///
+    /// A workspace has at most 4,096 sessions. Beyond that the oldest that are UNRESTRICTED with no batch in flight are forgotten, with
+    /// their owners; a RESTRICTED session never is.
+    ///
+    /// Errors carry the details that BatchService describes.
+    #[derive(Debug, Clone)]
+    pub struct SessionServiceClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> SessionServiceClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> SessionServiceClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            SessionServiceClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        /// Describes a session.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one.
+        /// - NOT_FOUND: the workspace has no such session; nothing restricts it.
+        pub async fn get_session(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetSessionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetSessionResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.SessionService/GetSession",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.SessionService", "GetSession"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Changes the mode of a session, which is created if there is none. The answer is sent once the change is durable.
+        ///
+        /// A change to RESTRICTED waits for the batches of the session that are in flight: BATCH_STATE_APPROVED, whether or not an agent
+        /// has begun them. While it waits the session accepts no new write. It takes effect by itself when the last of them ends, and can
+        /// be called off by another request for UNRESTRICTED, which takes effect at once.
+        ///
+        /// Repeating the call with the same request_id changes nothing: it goes on waiting, and answers how far the request has come.
+        /// The last 32 request ids of a session are kept.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or mode or wait is not acceptable.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used to ask for the other mode.
+        /// - FAILED_PRECONDITION (WRONG_OWNER): the session belongs to another owner.
+        /// - RESOURCE_EXHAUSTED: the workspace has too many RESTRICTED sessions, or too many calls wait.
+        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; call again with the same request_id.
+        pub async fn set_session_mode(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SetSessionModeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetSessionModeResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.SessionService/SetSessionMode",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.SessionService", "SetSessionMode"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod session_service_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with SessionServiceServer.
+    #[async_trait]
+    pub trait SessionService: std::marker::Send + std::marker::Sync + 'static {
+        /// Describes a session.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one.
+        /// - NOT_FOUND: the workspace has no such session; nothing restricts it.
+        async fn get_session(
+            &self,
+            request: tonic::Request<super::GetSessionRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetSessionResponse>,
+            tonic::Status,
+        >;
+        /// Changes the mode of a session, which is created if there is none. The answer is sent once the change is durable.
+        ///
+        /// A change to RESTRICTED waits for the batches of the session that are in flight: BATCH_STATE_APPROVED, whether or not an agent
+        /// has begun them. While it waits the session accepts no new write. It takes effect by itself when the last of them ends, and can
+        /// be called off by another request for UNRESTRICTED, which takes effect at once.
+        ///
+        /// Repeating the call with the same request_id changes nothing: it goes on waiting, and answers how far the request has come.
+        /// The last 32 request ids of a session are kept.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or mode or wait is not acceptable.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used to ask for the other mode.
+        /// - FAILED_PRECONDITION (WRONG_OWNER): the session belongs to another owner.
+        /// - RESOURCE_EXHAUSTED: the workspace has too many RESTRICTED sessions, or too many calls wait.
+        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; call again with the same request_id.
+        async fn set_session_mode(
+            &self,
+            request: tonic::Request<super::SetSessionModeRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SetSessionModeResponse>,
+            tonic::Status,
+        >;
+    }
+    /// Reads and changes the modes of sessions.
+    ///
+    /// A session is a session_id within a workspace. It is created by the first batch whose Origin names it, or by SetSessionMode, and
+    /// is UNRESTRICTED then. While it is RESTRICTED, SubmitBatch, also with validate_only, PrepareBatch, ApplyPrepared and RevertBatch
+    /// are refused for it with PERMISSION_DENIED (POLICY_DENIED.RESTRICTED_MODE) and the message "Patch tool is disabled in Restricted mode. Use
+    /// request_mode_upgrade to request write access."; a batch that was stored before is answered under its request id as ever. Reading,
+    /// listing, CancelBatch and RejectBatch go on. Prepared batches stay, until they expire.
+    ///
+    /// A batch without a session_id, or with one that is not 1 to 128 visible ASCII characters not beginning with . or -, belongs to no
+    /// session, and no mode holds for it.
+    ///
+    /// A workspace has at most 4,096 sessions. Beyond that the oldest that are UNRESTRICTED with no batch in flight are forgotten, with
+    /// their owners; a RESTRICTED session never is.
+    ///
+    /// Errors carry the details that BatchService describes.
+    #[derive(Debug)]
+    pub struct SessionServiceServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> SessionServiceServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for SessionServiceServer<T>
+    where
+        T: SessionService,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/aptix.v1.SessionService/GetSession" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetSessionSvc<T: SessionService>(pub Arc<T>);
+                    impl<
+                        T: SessionService,
+                    > tonic::server::UnaryService<super::GetSessionRequest>
+                    for GetSessionSvc<T> {
+                        type Response = super::GetSessionResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetSessionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SessionService>::get_session(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetSessionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.SessionService/SetSessionMode" => {
+                    #[allow(non_camel_case_types)]
+                    struct SetSessionModeSvc<T: SessionService>(pub Arc<T>);
+                    impl<
+                        T: SessionService,
+                    > tonic::server::UnaryService<super::SetSessionModeRequest>
+                    for SetSessionModeSvc<T> {
+                        type Response = super::SetSessionModeResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SetSessionModeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as SessionService>::set_session_mode(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SetSessionModeSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for SessionServiceServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "aptix.v1.SessionService";
+    impl<T> tonic::server::NamedService for SessionServiceServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

@@ -147,6 +147,7 @@ pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<Ba
             report,
             source,
             reverted_by,
+            is_restricted: false,
         })
     })
 }

@@ -147,8 +147,12 @@ impl Instant<'_> {
         };
         let Some(batch) = self.get(&keys::batch(id))? else { return Ok(None) };
         let state = self.get(&keys::state(id))?.ok_or_else(|| missing(format!("the state of batch {id}")))?;
-        let stored = batch_record::decode_batch(id, &batch, &state)?;
-        Ok((stored.workspace == *workspace).then_some(stored))
+        let mut stored = batch_record::decode_batch(id, &batch, &state)?;
+        if stored.workspace != *workspace {
+            return Ok(None);
+        }
+        stored.is_restricted = self.is_restricted(&stored)?;
+        Ok(Some(stored))
     }
 
     /// Batches in the order of their first revisions, newest first. Only batches have entries here, so what cannot be read

@@ -2,7 +2,7 @@
 //! which no id has, so that no workspace's keys begin like another's.
 
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, RequestId, Revision, Uuid, WorkspaceId};
+use aptix_model::id::{BatchId, RequestId, Revision, SessionId, Uuid, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::UnixMillis;
 
@@ -82,6 +82,46 @@ pub(super) const DUE: &[u8] = b"p";
 pub(super) fn due_of(key: &[u8]) -> Option<(UnixMillis, BatchId)> {
     let (expires, id) = key.strip_prefix(DUE)?.split_first_chunk()?;
     Some((UnixMillis(u64::from_be_bytes(*expires)), BatchId(Uuid::from_slice(id).ok()?)))
+}
+
+/// Says that every batch in flight of a session is listed.
+pub(super) const IN_FLIGHT: &[u8] = b"x";
+
+/// A session.
+pub(super) fn session(workspace: &WorkspaceId, session: &SessionId) -> Key {
+    of_workspace(b't', workspace, &[session.as_str().as_bytes()])
+}
+
+/// Where the workspace's sessions begin.
+pub(super) fn sessions(workspace: &WorkspaceId) -> Key {
+    of_workspace(b't', workspace, &[])
+}
+
+/// How many sessions the workspace has.
+pub(super) fn session_count(workspace: &WorkspaceId) -> Key {
+    of_workspace(b'c', workspace, &[])
+}
+
+/// A batch in flight of a session.
+pub(super) fn in_flight(workspace: &WorkspaceId, session: &SessionId, id: BatchId) -> Key {
+    of_workspace(b'a', workspace, &[session.as_str().as_bytes(), &[0], id.0.as_bytes()])
+}
+
+/// Where the batches in flight of a session begin.
+pub(super) fn in_flight_of(workspace: &WorkspaceId, session: &SessionId) -> Key {
+    of_workspace(b'a', workspace, &[session.as_str().as_bytes(), &[0]])
+}
+
+/// Where the batches in flight of all sessions of the workspace begin.
+pub(super) fn all_in_flight(workspace: &WorkspaceId) -> Key {
+    of_workspace(b'a', workspace, &[])
+}
+
+/// The session and the batch of a batch in flight.
+pub(super) fn in_flight_batch(key: &[u8]) -> Option<(SessionId, BatchId)> {
+    let (rest, id) = key.split_last_chunk::<16>()?;
+    let mut parts = str::from_utf8(rest.strip_suffix(&[0])?).ok()?.rsplit('\0');
+    Some((parts.next()?.parse().ok()?, BatchId(Uuid::from_bytes(*id))))
 }
 
 /// The batch that a request id names.

@@ -17,6 +17,8 @@ mod parts;
 mod record;
 mod rounds;
 mod scan;
+mod session_record;
+mod sessions;
 mod tables;
 mod unfinished;
 mod unnamed;
@@ -30,7 +32,7 @@ use std::thread::JoinHandle;
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use tokio::sync::{mpsc, oneshot};
@@ -47,6 +49,7 @@ use self::rounds::Rounds;
 use self::tables::Tables;
 use self::unnamed::{Attention, unname};
 use self::writes::{append, append_local, counters, transition};
+use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Event, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended,
     LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
@@ -92,6 +95,7 @@ impl EmbeddedStore {
         let Opened { tables, head, marks, locked } = guard::open(dir, opening)?;
         let history = tables.begin()?;
         open_batches::count_unknown(&tables)?;
+        sessions::list_in_flight(&tables)?;
         let rounds = Rounds::start(marks)?;
         let locked = Arc::new(locked);
         let theirs_locked = Arc::clone(&locked);
@@ -185,6 +189,14 @@ impl Store for EmbeddedStore {
             attention.check_files(&step.workspace, &step.files)?;
             transition(view, step)
         })
+    }
+
+    fn session(&self, workspace: WorkspaceId, session: SessionId) -> Answer<'_, Option<SessionState>> {
+        self.read(move |now| now.session(&workspace, &session))
+    }
+
+    fn set_mode(&self, change: ModeChange) -> Answer<'_, ModeChanged> {
+        self.write(Flush::Now, move |view| sessions::set_mode(view, &change))
     }
 
     fn history(&self) -> HistoryId {

@@ -80,6 +80,7 @@ mod tests {
                 report: None,
                 source: Source::Submitted,
                 reverted_by: None,
+                is_restricted: false,
             };
             store.append(record).await.unwrap();
         }

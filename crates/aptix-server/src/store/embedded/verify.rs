@@ -14,6 +14,7 @@ use super::keys::{self, Key};
 use super::lock::lock;
 use super::record;
 use super::scan;
+use super::session_record;
 use super::tables::Tables;
 use super::{marks, parts};
 use crate::store::{BatchSelector, StoreError};
@@ -130,8 +131,10 @@ fn tables_entries(tables: &Tables, found: &mut Findings) {
         let damage = match key.first() {
             Some(b'f') => record::decode_file(&value).map(drop).err(),
             Some(b'd') => record::decode_path(&value).map(drop).err(),
-            Some(b'l' | b'r' | b'u' | b'h') => record::decode_id(&value).map(drop).err(),
+            Some(b'a' | b'l' | b'r' | b'u' | b'h' | b'x') => record::decode_id(&value).map(drop).err(),
             Some(b'o' | b'p') => record::decode_texts(&value).map(drop).err(),
+            Some(b't') => session_record::decode_any(&value).map(drop).err(),
+            Some(b'c') => session_record::decode_count(&value).map(drop).err(),
             Some(b'n') => record::decode_head(&value).map(drop).err(),
             Some(b'i') => record::decode_marker(&value).map(drop).err(),
             Some(b'm') => match blob(tables, &key, &value) {

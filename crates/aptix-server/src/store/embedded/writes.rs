@@ -9,9 +9,12 @@ use super::batch_record;
 use super::committer::{Put, View};
 use super::keys;
 use super::record::{self, Counters, Happened};
+use super::sessions;
+use crate::store::append::{replacement, submitted};
+use crate::store::session::is_in_flight;
 use crate::store::{
     Appended, CloudFile, FileUpdate, Known, LocalAppended, LocalBatch, StoreError, Transition, Transitioned, Twins,
-    chain, links, replacement, submitted,
+    chain, links,
 };
 
 /// The counters of a workspace. Where their record is damaged, what was last acknowledged is taken instead, and is written
@@ -36,9 +39,12 @@ pub(super) fn append(view: &View<'_>, mut batch: BatchRecord) -> Result<(Appende
     if let Some(known) = requested(view, &batch)? {
         return Ok((Appended::Known(Box::new(Known { stored: known, offered: batch })), Vec::new()));
     }
+    let mut puts = match sessions::admit(view, &batch)? {
+        Ok(puts) => puts,
+        Err(failure) => return Ok((Appended::Restricted(failure), Vec::new())),
+    };
     let facts = submitted(&batch);
     let mut counters = counters(view, &batch.workspace)?;
-    let mut puts = Vec::new();
     if let Some(step) = replacement(&batch) {
         let former = stored(view, step.batch)?.filter(|former| former.workspace == batch.workspace);
         match former {
@@ -111,7 +117,7 @@ fn put_new(mut counters: Counters, batch: &mut BatchRecord, facts: EventFacts) -
         Put::Record(keys::listed(&batch.workspace, batch.revision), id),
         Put::Record(keys::workspace(&batch.workspace), record::encode_counters(counters)),
     ];
-    puts.into_iter().chain(due).collect()
+    puts.into_iter().chain(due).chain(sessions::put_flight(None, batch)).collect()
 }
 
 /// Where a batch that can expire is listed by that time.
@@ -127,6 +133,12 @@ pub(super) fn transition(view: &View<'_>, step: Transition) -> Result<(Transitio
     };
     if batch.state != step.from {
         return Ok((Transitioned::OtherState(batch), Vec::new()));
+    }
+    if !is_in_flight(batch.state)
+        && is_in_flight(step.to)
+        && let Some(failure) = sessions::restricts(view, &batch)?
+    {
+        return Ok((Transitioned::Restricted(failure), Vec::new()));
     }
     let mut counters = counters(view, &step.workspace)?;
     if step.lease.is_some_and(|proof| !counters.lease.admits(proof)) {
@@ -149,6 +161,7 @@ fn put_step(counters: &mut Counters, mut batch: BatchRecord, step: Transition) -
         .open
         .map(|open| (open + u64::from(step.to.is_open())).saturating_sub(u64::from(batch.state.is_open())));
     let no_longer_due = due(&batch).map(Put::RemoveRecord);
+    let former = batch.state;
     step.apply(&mut batch, counters.newest);
     let state = batch_record::encode_state(&batch);
     let parts = [batch.id.0.as_bytes().as_slice(), &state, &record::encode_facts(&facts)];
@@ -160,7 +173,8 @@ fn put_step(counters: &mut Counters, mut batch: BatchRecord, step: Transition) -
         Put::Record(keys::event(&batch.workspace, counters.newest), event),
         Put::Record(keys::workspace(&batch.workspace), record::encode_counters(*counters)),
     ];
-    (batch, puts.into_iter().chain(no_longer_due).collect())
+    let flight = sessions::put_flight(Some(former), &batch);
+    (batch, puts.into_iter().chain(no_longer_due).chain(flight).collect())
 }
 
 /// What takes over files as they are since an event.

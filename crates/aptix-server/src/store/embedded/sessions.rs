@@ -1,0 +1,266 @@
+//! Sessions in the tables: each has a record, and each of its batches in flight an entry of its own.
+
+use std::collections::{BTreeMap, HashSet};
+
+use aptix_model::failure::Failure;
+use aptix_model::id::{BatchId, Revision, SessionId, WorkspaceId};
+use aptix_model::record::BatchRecord;
+use aptix_model::session::{Session, SessionMode};
+use aptix_model::state::BatchState;
+use fjall::{PersistMode, Readable, Slice};
+
+use super::committer::{Put, View};
+use super::instant::Instant;
+use super::keys::{self, Key};
+use super::record;
+use super::session_record;
+use super::tables::{Tables, failed};
+use crate::mint;
+use crate::store::session::{self, ModeChange, ModeChanged, SESSIONS, SessionState, is_in_flight};
+use crate::store::{BatchSelector, StoreError};
+
+/// Batches looked at in one go.
+const PAGE: usize = 1000;
+
+fn load(view: &View<'_>, workspace: &WorkspaceId, id: &SessionId) -> Result<Option<Session>, StoreError> {
+    view.get(&keys::session(workspace, id))?.map(|record| session_record::decode(id, &record)).transpose()
+}
+
+/// Why the session of a batch may not write now, if it may not. A session that cannot be read is an error: it may be Restricted.
+pub(super) fn restricts(view: &View<'_>, batch: &BatchRecord) -> Result<Option<Box<Failure>>, StoreError> {
+    let Some(id) = session::of(&batch.origin) else { return Ok(None) };
+    let session = load(view, &batch.workspace, &id)?;
+    Ok(session.and_then(|session| session.may_write().err()).map(Box::new))
+}
+
+/// What creates the session of a new batch, unless there is one, or no room for one; or why the session may not write.
+pub(super) fn admit(view: &View<'_>, batch: &BatchRecord) -> Result<Result<Vec<Put>, Box<Failure>>, StoreError> {
+    let Some(id) = session::of(&batch.origin) else { return Ok(Ok(Vec::new())) };
+    match load(view, &batch.workspace, &id)? {
+        Some(session) => Ok(session.may_write().map(|()| Vec::new()).map_err(Box::new)),
+        None => Ok(Ok(add(view, &batch.workspace, &session::created_by(batch, id))?.unwrap_or_default())),
+    }
+}
+
+/// What lists a batch in flight, or ends that, after it was in another state.
+pub(super) fn put_flight(former: Option<BatchState>, batch: &BatchRecord) -> Option<Put> {
+    let key = keys::in_flight(&batch.workspace, &session::of(&batch.origin)?, batch.id);
+    match (former.is_some_and(is_in_flight), is_in_flight(batch.state)) {
+        (false, true) => Some(Put::Record(key, record::encode_id(batch.id.0))),
+        (true, false) => Some(Put::RemoveRecord(key)),
+        _ => None,
+    }
+}
+
+/// Changes the mode of a session.
+pub(super) fn set_mode(view: &View<'_>, asked: &ModeChange) -> Result<(ModeChanged, Vec<Put>), StoreError> {
+    let (workspace, id) = (&asked.workspace, &asked.session);
+    let former = load(view, workspace, id)?;
+    let entries = view.beginning_with(&keys::in_flight_of(workspace, id))?;
+    let in_flight = entries.keys().filter_map(|key| Some(keys::in_flight_batch(key)?.1)).collect();
+    let (progress, state) = match session::change(former.clone(), in_flight, asked) {
+        Ok(changed) => changed,
+        Err(refusal) => return Ok((ModeChanged::Refused(refusal), Vec::new())),
+    };
+    let puts = match former {
+        None => add(view, workspace, &state.session)?,
+        Some(former) if former == state.session => Some(Vec::new()),
+        Some(_) => Some(vec![Put::Record(keys::session(workspace, id), session_record::encode(&state.session))]),
+    };
+    Ok(match puts {
+        Some(puts) => (ModeChanged::Asked(progress, Box::new(state)), puts),
+        None => (ModeChanged::TooMany, Vec::new()),
+    })
+}
+
+/// What adds a session, and forgets others for it; `None` if there is no room.
+fn add(view: &View<'_>, workspace: &WorkspaceId, new: &Session) -> Result<Option<Vec<Put>>, StoreError> {
+    let key = keys::session_count(workspace);
+    let mut count = view.get(&key)?.map_or(Ok(0), |record| session_record::decode_count(&record))?;
+    let mut puts = Vec::new();
+    if count >= SESSIONS as u64 {
+        let kept = view.beginning_with(&keys::sessions(workspace))?;
+        // One that cannot be read may be Restricted, and stays.
+        let all = kept.values().filter_map(|record| session_record::decode_any(record).ok());
+        let forgotten = session::forgotten(all, &busy(&view.beginning_with(&keys::all_in_flight(workspace))?));
+        count = kept.len().saturating_sub(forgotten.len()) as u64;
+        puts.extend(forgotten.iter().map(|id| Put::RemoveRecord(keys::session(workspace, id))));
+    }
+    if count >= SESSIONS as u64 {
+        return Ok(None);
+    }
+    puts.push(Put::Record(keys::session(workspace, &new.id), session_record::encode(new)));
+    puts.push(Put::Record(key, session_record::encode_count(count + 1)));
+    Ok(Some(puts))
+}
+
+fn busy(in_flight: &BTreeMap<Key, Slice>) -> HashSet<SessionId> {
+    in_flight.keys().filter_map(|key| Some(keys::in_flight_batch(key)?.0)).collect()
+}
+
+impl Instant<'_> {
+    pub(super) fn session(&self, workspace: &WorkspaceId, id: &SessionId) -> Result<Option<SessionState>, StoreError> {
+        let Some(found) = self.load_session(workspace, id)? else { return Ok(None) };
+        let mut in_flight = Vec::new();
+        for entry in self.snapshot.prefix(&self.tables.records, keys::in_flight_of(workspace, id)) {
+            let key = entry.key().map_err(failed("list batches in flight"))?;
+            in_flight.extend(keys::in_flight_batch(&key).map(|(_, batch)| batch));
+        }
+        Ok(Some(session::settled(found, in_flight)))
+    }
+
+    fn load_session(&self, workspace: &WorkspaceId, id: &SessionId) -> Result<Option<Session>, StoreError> {
+        let record = self.get(&keys::session(workspace, id))?;
+        record.map(|record| session_record::decode(id, &record)).transpose()
+    }
+
+    /// Whether a batch is in flight although its session is Restricted.
+    pub(super) fn is_restricted(&self, batch: &BatchRecord) -> Result<bool, StoreError> {
+        let Some(id) = session::of(&batch.origin).filter(|_| is_in_flight(batch.state)) else { return Ok(false) };
+        let session = self.load_session(&batch.workspace, &id)?;
+        Ok(session.is_some_and(|session| session.mode == SessionMode::Restricted))
+    }
+}
+
+/// Lists the batches in flight of sessions in a store of an earlier version, which did not.
+///
+/// # Errors
+/// When the store cannot be read or written.
+pub(super) fn list_in_flight(tables: &Tables) -> Result<(), StoreError> {
+    let now = tables.now();
+    if now.get(&keys::IN_FLIGHT.to_vec())?.is_some() {
+        return Ok(());
+    }
+    let mut batch = tables.db.batch().durability(Some(PersistMode::SyncAll));
+    for (workspace, counters) in now.every_workspace(None) {
+        for (session, id) in now.in_flight(&workspace, counters.newest)? {
+            batch.insert(&tables.records, keys::in_flight(&workspace, &session, id), record::encode_id(id.0));
+        }
+    }
+    batch.insert(&tables.records, keys::IN_FLIGHT, record::encode_id(mint::uuid()));
+    batch.commit().map_err(failed("list the batches in flight"))
+}
+
+impl Instant<'_> {
+    /// The batches in flight of sessions, found by looking at each batch. Those that cannot be read are passed over.
+    fn in_flight(&self, workspace: &WorkspaceId, newest: Revision) -> Result<Vec<(SessionId, BatchId)>, StoreError> {
+        let (mut before, mut found) = (newest.next(), Vec::new());
+        if self.counters_of(workspace).is_some_and(|counters| counters.open == Some(0)) {
+            return Ok(found);
+        }
+        loop {
+            let page = self.batches(workspace, before, PAGE)?;
+            let Some(last) = page.last() else { return Ok(found) };
+            before = last.as_ref().map_or_else(|damaged| damaged.revision, |entry| entry.revision);
+            for entry in page.iter().flatten() {
+                let state = self.get(&keys::state(entry.batch)).ok().flatten();
+                let state = state.and_then(|state| super::batch_record::decode_state("a batch", &state).ok());
+                if !state.is_some_and(|state| is_in_flight(state.state)) {
+                    continue;
+                }
+                let batch = self.batch(workspace, &BatchSelector::Id(entry.batch)).ok().flatten();
+                found.extend(batch.and_then(|batch| Some((session::of(&batch.origin)?, batch.id))));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use aptix_model::batch::{Batch, Origin};
+    use aptix_model::id::Uuid;
+    use aptix_model::record::{Source, UnixMillis};
+
+    use super::*;
+    use crate::store::embedded::{EmbeddedStore, Opening};
+    use crate::store::{Appended, Store};
+
+    fn record(number: u128) -> BatchRecord {
+        BatchRecord {
+            id: BatchId(Uuid::from_u128(number)),
+            workspace: "w".parse().unwrap(),
+            revision: Revision(0),
+            state: BatchState::Approved,
+            batch: Batch::default(),
+            ids: Vec::new(),
+            origin: Origin { session_id: Some("s".to_owned()), ..Origin::default() },
+            request_id: format!("r{number}").parse().unwrap(),
+            created: UnixMillis(1),
+            updated: UnixMillis(2),
+            report: None,
+            source: Source::Submitted,
+            reverted_by: None,
+            is_restricted: false,
+        }
+    }
+
+    /// Makes a store what an earlier version would have left, or changes it as one would.
+    fn alter(dir: &Path, alter: impl FnOnce(&Tables)) {
+        alter(&Tables::open(dir, Opening::default().open_files).unwrap());
+    }
+
+    fn change(request: &str) -> ModeChange {
+        ModeChange {
+            workspace: "w".parse().unwrap(),
+            session: "s".parse().unwrap(),
+            owner: "ann".parse().unwrap(),
+            request: request.parse().unwrap(),
+            to: SessionMode::Restricted,
+            at: UnixMillis(3),
+        }
+    }
+
+    /// A store of an earlier version lists no batch in flight, and has no sessions.
+    #[tokio::test]
+    async fn batches_in_flight_of_an_earlier_version_are_found_at_the_next_start() {
+        let (dir, w, s) = (tempfile::tempdir().unwrap(), "w".parse().unwrap(), "s".parse().unwrap());
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let ended = BatchRecord { state: BatchState::Failed, ..record(1) };
+        for batch in [ended, record(2)] {
+            assert!(matches!(store.append(batch).await, Ok(Appended::New(_))));
+        }
+        store.close().await.unwrap();
+        drop(store);
+        let former = [
+            keys::IN_FLIGHT.to_vec(),
+            keys::session(&w, &s),
+            keys::session_count(&w),
+            keys::in_flight(&w, &s, BatchId(Uuid::from_u128(2))),
+        ];
+        alter(dir.path(), |tables| former.iter().for_each(|key| tables.records.remove(key.clone()).unwrap()));
+
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let Ok(ModeChanged::Asked(progress, found)) = store.set_mode(change("m1")).await else { panic!("refused") };
+        assert_eq!(progress, aptix_model::session::Progress::Waiting);
+        assert_eq!(found.in_flight, [BatchId(Uuid::from_u128(2))]);
+    }
+
+    /// REQ-PATCH-009.1: a batch that a server without sessions stored for a restricted one is sent as what must not be applied.
+    #[tokio::test]
+    async fn a_batch_that_got_past_the_mode_is_marked() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        assert!(matches!(store.append(record(1)).await, Ok(Appended::New(_))));
+        store.close().await.unwrap();
+        drop(store);
+        let mut closed = Session::new("s".parse().unwrap(), None, UnixMillis(1));
+        closed.mode = SessionMode::Restricted;
+        let key = keys::session(&"w".parse().unwrap(), &closed.id);
+        alter(dir.path(), |tables| tables.records.insert(&key, session_record::encode(&closed)).unwrap());
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let which = BatchSelector::Id(BatchId(Uuid::from_u128(1)));
+        let found = store.batch("w".parse().unwrap(), which.clone()).await.unwrap().unwrap();
+        assert!(found.is_restricted);
+
+        // A record that cannot be read closes the session.
+        store.close().await.unwrap();
+        drop(store);
+        alter(dir.path(), |tables| tables.records.insert(&key, b"x").unwrap());
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        assert!(matches!(store.append(record(2)).await, Err(StoreError::Corrupt { .. })));
+        assert!(matches!(store.set_mode(change("m1")).await, Err(StoreError::Corrupt { .. })));
+        assert!(matches!(store.batch("w".parse().unwrap(), which).await, Err(StoreError::Corrupt { .. })));
+    }
+}
