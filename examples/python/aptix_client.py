@@ -1,4 +1,5 @@
-"""A small client for orchestrators: submit a batch, wait for what became of it, read a workspace's files back.
+"""A small client for orchestrators: submit a batch, wait for what became of it, read a workspace's files back, and forward the
+tool calls of a model.
 
 `python generate_stubs.py` makes the protocol's code that this module imports. The protocol's own comments, in
 `proto/aptix/v1/`, say what every field means.
@@ -6,6 +7,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 import uuid
@@ -20,6 +22,7 @@ from grpc_status import rpc_status
 sys.path.insert(0, str(Path(__file__).resolve().parent / "stubs"))
 
 from aptix.v1 import batch_pb2, batch_service_pb2, batch_service_pb2_grpc, edit_pb2, file_service_pb2, file_service_pb2_grpc
+from aptix.v1 import tool_service_pb2, tool_service_pb2_grpc
 
 ENDED = frozenset({
     batch_pb2.BATCH_STATE_APPLIED,
@@ -61,6 +64,7 @@ class Client:
         self._health = health_pb2_grpc.HealthStub(self._channel)
         self._batches = batch_service_pb2_grpc.BatchServiceStub(self._channel)
         self._files = file_service_pb2_grpc.FileServiceStub(self._channel)
+        self._tools = tool_service_pb2_grpc.ToolServiceStub(self._channel)
 
     def __enter__(self) -> Client:
         return self
@@ -114,6 +118,31 @@ class Client:
         if answer.file.source == file_service_pb2.SOURCE_CLOUD:
             return answer.file, self._download(answer.file.sha256)
         return answer.file, self._parts(request, answer.file)
+
+    def list_tools(self, shape: str = "MCP", tools: tuple[str, ...] = ("core",), strict: bool = False) -> list[dict]:
+        """Lists tools as a provider takes them: `shape` is MCP, OPENAI, ANTHROPIC or GEMINI."""
+        request = tool_service_pb2.ListToolsRequest(
+            shape=tool_service_pb2.ToolShape.Value(f"TOOL_SHAPE_{shape}"), tools=tools, strict=strict
+        )
+        answer = self._unary(self._tools.ListTools, request)
+        return [json.loads(tool.definition) for tool in answer.tools]
+
+    def call_tool(
+        self, tool: str, arguments: bytes | str, session: str = "", request_id: str | None = None
+    ) -> tool_service_pb2.CallToolResponse:
+        """Carries out what a model said: `arguments` as the model wrote them. `text` of the answer goes back to the model, also
+        with `is_error`. Raises Refused where the call cannot be carried out now.
+
+        A call whose answer was lost is repeated under the same request id.
+        """
+        request = tool_service_pb2.CallToolRequest(
+            workspace_id=self.workspace,
+            tool=tool,
+            arguments=arguments.encode() if isinstance(arguments, str) else arguments,
+            origin=batch_pb2.Origin(session_id=session),
+            request_id=request_id or str(uuid.uuid4()),
+        )
+        return self._unary(self._tools.CallTool, request)
 
     def _parts(self, request: file_service_pb2.ReadFileRequest, file: file_service_pb2.FileState) -> bytes:
         """Reads a file on disk that is too large for one answer. Raises Refused (FILE_CHANGED) if it changes meanwhile."""

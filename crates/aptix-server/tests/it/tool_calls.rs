@@ -5,10 +5,12 @@ use aptix_model::tools::result::tool_result::is_object;
 use aptix_model::tools::tool::{Effect, Form};
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::answer::Answer;
+use aptix_model::wire::v1::serve_response::Message;
+use tokio::time::timeout;
 use tonic::{Code, Status};
 
 use crate::live_files::{Disk, Twist};
-use crate::server::{Clients, Server, assert_refused, fields};
+use crate::server::{Clients, SOON, Server, assert_refused, fields, hello};
 
 fn request(tool: &str, arguments: impl AsRef<[u8]>) -> v1::CallToolRequest {
     v1::CallToolRequest {
@@ -91,6 +93,45 @@ async fn a_call_that_reads_is_asked_of_the_agent() {
     let refused = call(&mut client, request("read_file", large)).await.unwrap();
     assert!(refused.is_error && refused.structured.contains("TOO_LARGE"), "{refused:?}");
     agent.abort();
+}
+
+/// An agent that does not say that it carries out calls is asked for none.
+#[tokio::test]
+async fn an_older_agent_is_not_asked() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let features = ["read", "stat", "list", "search", "preview", "prepare"].map(str::to_owned).to_vec();
+    let (_, _feed) =
+        client.serve(v1::Hello { features, version: "0.0.9".to_owned(), ..hello("w", "agent") }).await.unwrap();
+    let refused = call(&mut client, request("read_file", r#"{"path":"a"}"#)).await;
+    let message = refused.as_ref().unwrap_err().message().to_owned();
+    assert!(message.contains("0.0.9") && message.contains("call_tool") && message.contains("hint: "), "{message}");
+    assert_refused(refused, Code::Unavailable, "UNAVAILABLE", "NO_AGENT");
+}
+
+/// A caller that goes cancels its question.
+#[tokio::test]
+async fn a_call_is_cancelled_with_its_caller() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let hello = v1::Hello { features: vec!["call_tool".to_owned()], ..hello("w", "agent") };
+    let (_, mut feed) = client.serve(hello).await.unwrap();
+    let mut next = async || loop {
+        match feed.stream.message().await.unwrap().unwrap().message.unwrap() {
+            Message::Question(question) => return Ok(question.question_id),
+            Message::QuestionCancelled(cancelled) => return Err(cancelled.question_id),
+            _ => {}
+        }
+    };
+    let mut other = server.connect().await;
+    let asked = {
+        let asking = call(&mut other, request("read_file", "{}"));
+        tokio::select! {
+            answer = asking => panic!("{answer:?}"),
+            asked = next() => asked.unwrap(),
+        }
+    };
+    assert_eq!(timeout(SOON, next()).await.unwrap(), Err(asked));
 }
 
 /// Nothing that an agent makes up is passed on.
