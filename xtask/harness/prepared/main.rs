@@ -7,7 +7,6 @@
 
 mod history;
 #[path = "../crash/moment.rs"]
-#[expect(dead_code, reason = "the crash harness uses all of it")]
 mod moment;
 mod played;
 #[path = "../program.rs"]
@@ -32,17 +31,22 @@ use self::random::Random;
 
 /// Batches of a history in the long run; the histories of the tests are of different lengths up to that.
 const BATCHES: usize = 100;
+/// Histories from one line about the progress to the next.
+const PROGRESS: usize = 500;
 /// Histories that are played to make one that fails shorter.
 const TRIES: usize = 100;
 
 #[derive(Parser)]
 struct Args {
     /// 10,000 histories of a hundred batches instead of 100 shorter ones
-    #[arg(long, conflicts_with = "count")]
+    #[arg(long)]
     long: bool,
     /// So many histories
     #[arg(long, value_name = "N")]
     count: Option<u64>,
+    /// The number of the first history: a run that was stopped goes on from here
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "seed")]
+    first: u64,
     /// The seed of a run that is to be made again
     #[arg(long, value_name = "N", default_value_t = random::seed())]
     seed: u64,
@@ -57,8 +61,14 @@ struct Args {
 fn main() -> Result<()> {
     let args = Args::parse();
     let (count, begun) = (args.count.unwrap_or(if args.long { 10_000 } else { 100 }), Instant::now());
-    let numbers: Vec<u64> = args.only.map_or_else(|| (0..count).collect(), |only| vec![only]);
-    let played = workers::each(&numbers, |_, number| one(&args, *number))?;
+    let end = args.first.saturating_add(count);
+    let numbers: Vec<u64> = args.only.map_or_else(|| (args.first..end).collect(), |only| vec![only]);
+    let played = workers::each(&numbers, |at, number| {
+        if at > 0 && at % PROGRESS == 0 {
+            println!("{at} histories ({:.0?}, --seed {} --first {})", begun.elapsed(), args.seed, args.first);
+        }
+        one(&args, *number)
+    })?;
     let steps: usize = played.iter().sum();
     println!(
         "{} histories of prepared batches, {steps} steps, each as in the reference ({:.0?}, --seed {})",

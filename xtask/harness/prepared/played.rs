@@ -1,14 +1,19 @@
 //! Plays a history on both: the processes, and the reference. The first difference is what is wrong.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::Result;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::prepare_batch_request::Content;
 
 use crate::history::{Edit, FILES, Step};
+use crate::moment::pass;
 use crate::reference::{Batch, State, World, text};
 use crate::stage::Stage;
+
+/// How long a batch lives that expires at once: its time is over when the history goes on.
+const SHORT: Duration = Duration::from_millis(1);
 
 /// Plays a history; the first difference, if there is one.
 pub(crate) fn play(steps: &[Step]) -> Result<Option<String>> {
@@ -89,13 +94,16 @@ impl Play {
             request_id: format!("prepare-{number}"),
             content: Some(Content::Document(document(number, edit, &seen))),
             owner: format!("owner{owner}"),
-            time_to_live: short.then(|| std::time::Duration::from_millis(1).try_into().unwrap_or_default()),
+            time_to_live: short.then(|| SHORT.try_into().unwrap_or_default()),
             existing_batch_id: replaces.and_then(|other| self.ids.get(&other).cloned()).unwrap_or_default(),
             ..v1::PrepareBatchRequest::default()
         };
         let answer = self.stage.prepare(&request)?;
         let found = answer.as_ref().map(|batch| batch.state()).map_err(String::clone);
         let expected = self.world.prepare(number, batch, replaces);
+        if short {
+            pass(SHORT * 2);
+        }
         if let Ok(batch) = answer {
             self.ids.insert(number, batch.batch_id);
             self.requests.insert(number, request);

@@ -40,6 +40,8 @@ pub(crate) struct Stage {
     agent: Option<Running>,
     server: Option<Running>,
     address: String,
+    /// One connection for as long as a server runs.
+    channel: Option<Channel>,
 }
 
 impl Stage {
@@ -51,7 +53,8 @@ impl Stage {
             fs::create_dir(place.path().join(name))?;
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let mut stage = Self { place, runtime, agent: None, server: None, address: "127.0.0.1:0".to_owned() };
+        let address = "127.0.0.1:0".to_owned();
+        let mut stage = Self { place, runtime, agent: None, server: None, address, channel: None };
         stage.start(Process::Server)?;
         stage.start(Process::Agent)?;
         Ok(stage)
@@ -87,6 +90,8 @@ impl Stage {
                 BufReader::new(child.0.stdout.take().context("stdout")?).read_line(&mut first)?;
                 let address = first.trim_end().strip_prefix("listening on ").context("the server does not listen")?;
                 address.clone_into(&mut self.address);
+                let endpoint = Endpoint::from_shared(format!("http://{}", self.address))?;
+                self.channel = Some(self.runtime.block_on(endpoint.connect())?);
                 self.server = Some(child);
             }
             Process::Agent => {
@@ -126,7 +131,7 @@ impl Stage {
     }
 
     fn channel(&self) -> Result<Channel> {
-        Ok(self.runtime.block_on(Endpoint::from_shared(format!("http://{}", self.address))?.connect())?)
+        self.channel.clone().context("no server was started")
     }
 
     fn batches(&self) -> Result<BatchServiceClient<Channel>> {

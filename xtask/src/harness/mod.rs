@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use anyhow::Result;
 
 use self::corpus::{VERSIONS, corpus};
-use self::start::{build, debug, optimized};
+use self::start::{Profile, build, debug, harness, optimized};
 use crate::repo::cargo;
 use crate::steps::{run, step};
 
@@ -80,6 +80,10 @@ pub(crate) fn differ(args: &[impl AsRef<OsStr>]) -> Result<()> {
 ///
 /// When a history goes otherwise than the reference.
 pub(crate) fn prepared(args: &[impl AsRef<OsStr>]) -> Result<()> {
-    build()?;
-    step("prepared batches (more of it: cargo xtask prepared --long)", || run(debug("prepared").args(args)))
+    // Millions of steps: unoptimized, they take five times as long.
+    let is_long = args.iter().any(|arg| arg.as_ref() == "--long");
+    let profile = if is_long { Profile::CHECKED } else { Profile::DEV };
+    start::programs(profile)?;
+    let name = "prepared batches (more of it: cargo xtask prepared --long)";
+    step(name, || run(harness("prepared", profile).args(args)))
 }

@@ -7,9 +7,26 @@ use anyhow::Result;
 use crate::repo::cargo;
 use crate::steps::{run, step};
 
+/// How programs and harnesses that measure no time are compiled: a profile of the workspace.
+#[derive(Clone, Copy)]
+pub(super) struct Profile(&'static str);
+
+impl Profile {
+    /// As tests are.
+    pub(super) const DEV: Self = Self("dev");
+    /// Optimized, with the checks of a debug build.
+    pub(super) const CHECKED: Self = Self("checked");
+}
+
 /// Builds the program and the server.
 pub(crate) fn build() -> Result<()> {
-    step("build", || run(cargo().args(["build", "--locked", "--package", "aptix-client", "--package", "aptix-server"])))
+    programs(Profile::DEV)
+}
+
+/// Builds the program and the server in a profile.
+pub(super) fn programs(profile: Profile) -> Result<()> {
+    let packages = ["--package", "aptix-client", "--package", "aptix-server"];
+    step("build", || run(cargo().args(["build", "--locked", "--profile", profile.0]).args(packages)))
 }
 
 /// A harness that measures time, as cargo builds benches.
@@ -21,7 +38,12 @@ pub(super) fn optimized(name: &str) -> Command {
 
 /// A harness that measures no time, built as tests are.
 pub(super) fn debug(name: &str) -> Command {
+    harness(name, Profile::DEV)
+}
+
+/// A harness that measures no time, beside the programs of the same profile.
+pub(super) fn harness(name: &str, profile: Profile) -> Command {
     let mut harness = cargo();
-    harness.args(["bench", "--locked", "--quiet", "--profile", "dev", "--package", "xtask", "--bench", name, "--"]);
+    harness.args(["bench", "--locked", "--quiet", "--profile", profile.0, "--package", "xtask", "--bench", name, "--"]);
     harness
 }
