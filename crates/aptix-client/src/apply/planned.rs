@@ -86,6 +86,7 @@ pub(crate) fn carry_out(
     let commit = CommitOptions {
         last_check: Some(&last_check),
         name,
+        prepared: name.filter(|_| options.prepared.is_some()),
         receipt: receipt.as_ref(),
         clipboards: taken.as_ref(),
         undoes,

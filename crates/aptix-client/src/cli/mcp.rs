@@ -1,5 +1,6 @@
 //! `aptix mcp`: the tools, served on stdin and stdout over one workspace.
 
+use aptix_model::id::OwnerId;
 use aptix_model::tools::catalogue::Selection;
 
 use crate::mcp::server::{Session, serve};
@@ -20,13 +21,17 @@ pub(super) struct Args {
     /// The tools that are served: core, all, or names separated by commas
     #[arg(long, value_name = "core|all|NAME,...", default_value = "all", value_parser = parse_tools)]
     pub(super) tools: Selection,
+    /// Who owns the edits that are prepared: after a restart, the same owner can still apply them. Without it, they belong to
+    /// this connection alone
+    #[arg(long, value_name = "NAME")]
+    pub(super) owner: Option<OwnerId>,
 }
 
 /// Serves; `name` names the connection.
 pub(super) async fn run(args: Args, homes: &HomeDirs, name: String) -> anyhow::Result<Exit> {
     let policies = PolicyFiles::new(&homes.config_home()?, Caller::Model);
     let directory = std::path::absolute(&args.root.dir)?;
-    let session = Session { name, tools: args.tools, directory };
+    let session = Session { name, owner: args.owner, tools: args.tools, directory };
     let streams = (tokio::io::stdin(), tokio::io::stdout());
     serving::run(vec![args.root], homes, |workspace, stop| serve(workspace, policies, session, streams, stop)).await
 }

@@ -1,7 +1,7 @@
-//! The author at one connection: applies batches under the policy of the models, and keeps prepared edits.
+//! The author at one connection: applies batches under the policy of the models.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aptix_engine::hunk::Member;
@@ -19,7 +19,7 @@ use aptix_model::tools::result::tool_result::DIFF_BYTES;
 use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::Effect;
 
-use super::hunks::Hunks;
+use super::hunks::{CallNumber, Caller};
 use super::tried::Tried;
 use super::until::Until;
 use crate::apply::proposal::{Decision, Proposal};
@@ -43,38 +43,41 @@ pub(super) struct Request {
     pub(super) turn: Option<String>,
 }
 
-/// One author: a connection, with its clipboards and its prepared edits.
+/// One author: a connection, with its clipboards, and the owner of its prepared edits.
 #[derive(Debug)]
 pub(super) struct Author {
     pub(super) workspace: Arc<Workspace>,
     policies: Arc<PolicyFiles>,
-    /// The session, and the owner of prepared edits.
+    /// Names the connection: the session of its clipboards.
     name: String,
+    /// The owner of prepared edits.
+    owner: String,
     /// The root, as absolute paths begin with it.
     pub(super) roots: Roots,
-    hunks: Mutex<Hunks>,
     /// When the connection began: by the time of day, and by the monotonic clock.
     began: (UnixMillis, Instant),
 }
 
 impl Author {
-    pub(super) fn new(workspace: Arc<Workspace>, policies: Arc<PolicyFiles>, name: String, directory: &Path) -> Self {
+    /// An author whose connection, and the owner of its prepared edits, have these names.
+    pub(super) fn new(
+        workspace: Arc<Workspace>,
+        policies: Arc<PolicyFiles>,
+        (name, owner): (String, String),
+        directory: &Path,
+    ) -> Self {
         #[expect(clippy::disallowed_methods, reason = "the edge of the program reads the clock")]
         let time_of_day = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began = (UnixMillis(millis(time_of_day)), Instant::now());
         let roots = roots(&workspace, [directory]);
-        Self { workspace, policies, name, roots, hunks: Mutex::default(), began }
+        Self { workspace, policies, name, owner, roots, began }
     }
 
-    /// The time by which prepared edits expire and take turns. It never jumps: after the connection began it follows the
-    /// monotonic clock, so that setting the time of day neither expires, revives nor reorders them.
+    /// The time at which calls take turns, and in which the end of a prepared edit is shown. It never jumps: after the
+    /// connection began it follows the monotonic clock, so that setting the time of day reorders nothing.
     pub(super) fn now(&self) -> UnixMillis {
         let (time_of_day, began) = self.began;
         UnixMillis(time_of_day.0.saturating_add(millis(began.elapsed())))
-    }
-
-    pub(super) fn hunks(&self) -> MutexGuard<'_, Hunks> {
-        self.hunks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn policy(&self) -> Result<Arc<Policy>, Failure> {
@@ -116,8 +119,10 @@ impl Author {
         Reader { workspace: &self.workspace, policies: &self.policies, is_over: &|| false }
     }
 
-    pub(super) fn member(&self) -> Member<'_> {
-        Member { name: &self.name, may_write: true }
+    /// The caller of a call at this position, now.
+    pub(super) fn caller(&self, call: CallNumber) -> Caller<'_> {
+        let member = Member { name: &self.owner, may_write: true };
+        Caller { member, connection: &self.name, call, now: self.now() }
     }
 
     /// Applies the batch of a call, as it was planned if it was prepared, unless `check` refuses the proposal. The caller logs

@@ -9,7 +9,7 @@ use aptix_model::tools::tool::{Call, Effect, Tool};
 use super::author::Author;
 use super::called::Called;
 use super::until::Until;
-use super::{past, prepared};
+use super::{hunks, past, prepared};
 use crate::tools::reader::Reader;
 
 /// Longest arguments that are parsed before the call's turn, in bytes.
@@ -50,13 +50,18 @@ fn carry_out(author: &Author, called: &Called, call: Call, until: &Until) -> Too
     }
 }
 
-/// The time and id that order a call among those that write: when it arrived, or when the edit that it applies was prepared.
+/// Whether calls of a tool are ordered by when what they apply was prepared.
+pub(super) fn applies_a_plan(tool: &Tool) -> bool {
+    tool.name == "apply_file_modification"
+}
+
+/// The time and id that order a call that applies a plan: when that was prepared, or else when the call arrived. Reads a file.
 pub(super) fn turn(author: &Author, tool: &Tool, arguments: &str) -> (UnixMillis, Uuid) {
     // What names a prepared edit is short; anything longer is refused when its turn has come.
     let is_short = arguments.len() <= TURN_BYTES;
-    let applies = (tool.name == "apply_file_modification" && is_short).then(|| tool.parse(arguments, &author.roots));
+    let applies = is_short.then(|| tool.parse(arguments, &author.roots));
     let prepared = match applies {
-        Some(Ok(Call::Apply { hunk })) => author.hunks().turn(hunk),
+        Some(Ok(Call::Apply { hunk })) => hunks::turn(&author.workspace, hunk),
         _ => None,
     };
     prepared.map_or_else(|| (author.now(), Uuid::nil()), |(created, hunk)| (created, hunk.0))

@@ -20,7 +20,7 @@ use aptix_model::tools::tool::Form;
 
 use super::author::{Author, in_words, mint};
 use super::called::Called;
-use super::hunks::{CallNumber, Prepared};
+use super::hunks::{Hunks, Prepared};
 use super::until::Until;
 use crate::apply::{Refusal, look as plan_only};
 
@@ -36,7 +36,7 @@ pub(super) fn edit(author: &Author, called: &Called, patch: FilePatch, wording: 
 pub(super) fn prepare(author: &Author, called: &Called, patch: FilePatch, existing: Option<FilePatchId>) -> ToolResult {
     let batch = Batch { files: vec![patch], ..Batch::default() };
     called.traced.log(Event::Received(&batch));
-    match plan(author, called.number, &batch, existing) {
+    match plan(author, called, &batch, existing) {
         Ok(answer) => {
             called.traced.log(Event::Prepared(&batch));
             answer
@@ -49,21 +49,16 @@ pub(super) fn prepare(author: &Author, called: &Called, patch: FilePatch, existi
     }
 }
 
-fn plan(
-    author: &Author,
-    number: CallNumber,
-    batch: &Batch,
-    existing: Option<FilePatchId>,
-) -> Result<ToolResult, Refusal> {
+fn plan(author: &Author, called: &Called, batch: &Batch, existing: Option<FilePatchId>) -> Result<ToolResult, Refusal> {
     let Some(FileEdit::AnchorEdit(edit)) = batch.files.first().map(|file| &file.edit) else {
         return Err(nothing_planned().into());
     };
     let policy = author.policy()?;
     policy.may_write()?;
-    let now = author.now();
+    let caller = author.caller(called.number);
     // The id that the file patch has in the batch that will apply it.
     let id = id_block::of(mint(), batch).first().map(|ids| ids.file).ok_or_else(nothing_planned)?;
-    let slot = author.hunks().place(existing, author.member(), edit.place.kind(), id, now)?;
+    let slot = Hunks::lock(&author.workspace)?.place(existing, caller, edit.place.kind(), id)?;
     let (plan, preview) = plan_only(&author.workspace, batch, &policy, |plan| {
         let file = plan.files.first()?;
         let preview = preview(edit, file, DIFF_BYTES)?;
@@ -78,16 +73,18 @@ fn plan(
     let words = BatchWords::of(batch, PathStyle::InRoot, None);
     let result = BatchResult { dry_run: true, ..BatchResult::new(words, Ok(Some(&shown))) };
     let answer = of_previewed(&result, &preview, phase);
-    author.hunks().keep(slot, Prepared { batch: batch.clone(), plan }, number, now)?;
+    Hunks::lock(&author.workspace)?.keep(slot, &Prepared { batch: batch.clone(), plan }, caller)?;
     Ok(answer)
 }
 
 /// Applies a plan to the file that it was made for.
 pub(super) fn apply(author: &Author, called: &Called, id: FilePatchId, until: &Until) -> ToolResult {
-    let taken = author.hunks().take(id, author.member(), called.number, author.now());
-    let Prepared { batch, plan } = match &taken {
-        Ok(prepared) => prepared.as_ref(),
-        Err(failure) => return called.refused(std::slice::from_ref(failure)),
+    // Held until it is applied: no other call or process applies or replaces it meanwhile.
+    let locked = Hunks::lock(&author.workspace);
+    let taken = locked.and_then(|hunks| Ok((hunks.take(id, author.caller(called.number))?, hunks)));
+    let (Prepared { batch, plan }, hunks) = match &taken {
+        Ok((prepared, hunks)) => (prepared, hunks),
+        Err(failure) => return called.refused(&author.for_model(failure.clone()).failures),
     };
     let called = &called.of_batch(id_block::batch_id(id.0));
     let mut seen = None;
@@ -102,7 +99,7 @@ pub(super) fn apply(author: &Author, called: &Called, id: FilePatchId, until: &U
     called.ended(batch, &tried);
     match (&tried.outcome, seen) {
         (Ok(_), Some(preview)) => {
-            author.hunks().applied(id);
+            hunks.applied(id);
             of_previewed(&tried.result(batch), &preview, Phase::Applied { hunk: id })
         }
         _ => of_batch(&tried.result(batch)),

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
+use aptix_model::id::{OwnerId, Uuid};
 use aptix_model::reason::Reason;
+use aptix_model::record::UnixMillis;
 use aptix_model::tools::catalogue::Selection;
 use aptix_model::tools::result::tool_result::{ToolResult, refused};
 use aptix_model::tools::shape::Shape;
-use aptix_model::tools::tool::{Effect, Form};
+use aptix_model::tools::tool::{Effect, Form, Tool};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
     PaginatedRequestParams, ServerCapabilities, ServerConfig,
@@ -57,8 +59,11 @@ const INSTRUCTIONS: &str = "Tools that edit the files of one workspace: exactly 
 /// What one connection is given.
 #[derive(Debug)]
 pub struct Session {
-    /// Names the connection: the session whose clipboards are used, and the owner of prepared edits.
+    /// Names the connection: the session whose clipboards are used.
     pub name: String,
+    /// Who owns the edits that it prepares, and may apply and replace those of earlier connections of that owner; nobody but the
+    /// connection itself, if absent.
+    pub owner: Option<OwnerId>,
     /// The tools that it may call.
     pub tools: Selection,
     /// The root's directory as the user wrote it, absolute: absolute paths in calls may begin with it.
@@ -87,13 +92,14 @@ pub async fn serve(
     streams: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    let Session { name, tools, directory } = session;
+    let Session { name, owner, tools, directory } = session;
+    let owner = owner.map_or_else(|| name.clone(), |owner| owner.to_string());
     Source::Agent.set(&workspace);
     let (workspace, policies) = (Arc::new(workspace), Arc::new(policies));
     let work = TaskTracker::new();
     let mut upkeep = JoinSet::new();
     upkeep.spawn(maintenance::run(Arc::clone(&workspace), Arc::clone(&policies)));
-    let author = Arc::new(Author::new(workspace, policies, name, &directory));
+    let author = Arc::new(Author::new(workspace, policies, (name, owner), &directory));
     let server = Server {
         author: Arc::clone(&author),
         tools,
@@ -126,6 +132,16 @@ struct Server {
 }
 
 impl Server {
+    /// The time and id that order a call.
+    async fn turn(&self, tool: &'static Tool, arguments: &Arc<str>) -> (UnixMillis, Uuid) {
+        if !calls::applies_a_plan(tool) {
+            return (self.author.now(), Uuid::nil());
+        }
+        let (author, arguments) = (Arc::clone(&self.author), Arc::clone(arguments));
+        let turn = self.work.spawn_blocking(move || calls::turn(&author, tool, &arguments)).await;
+        turn.unwrap_or_else(|_| (self.author.now(), Uuid::nil()))
+    }
+
     /// Carries out a call when it is its turn.
     async fn call(&self, name: &str, request: Request, arguments: Arguments, until: Until) -> ToolResult {
         let Arguments { text: arguments, number } = arguments;
@@ -141,7 +157,7 @@ impl Server {
         let called = Called { tool, number, traced };
         let begun = async {
             if tool.effect == Effect::Writes {
-                let (created, id) = calls::turn(&self.author, tool, &arguments);
+                let (created, id) = self.turn(tool, &arguments).await;
                 Ok(self.turns.take(created, id).await)
             } else {
                 Err(Arc::clone(&self.looks).acquire_owned().await)

@@ -3,7 +3,7 @@
 use crate::workspace::commit::displaced_writes::list::DisplacedWrite;
 use crate::workspace::commit::displaced_writes::sweep::{self, Sweeping};
 use crate::workspace::keep::history::prune::{self, Retention};
-use crate::workspace::keep::refused;
+use crate::workspace::keep::{prepared, refused};
 use crate::workspace::open::OpenError;
 use crate::workspace::roots::state::Part;
 use crate::workspace::roots::workspace::Workspace;
@@ -34,6 +34,9 @@ impl Workspace {
             let swept = refused::sweep(self.disk(), self.primary().state(), (retention.age, retention.bytes));
             if let Err(error) = swept {
                 tracing::warn!(%error, "batches that were refused are kept longer");
+            }
+            if let Err(error) = prepared::sweep(self.disk(), self.primary().state()) {
+                tracing::warn!(%error, "prepared edits that expired are kept longer");
             }
         }
         Ok(())

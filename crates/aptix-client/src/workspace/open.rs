@@ -11,6 +11,8 @@ use crate::workspace::commit::displaced_writes::sweep;
 use crate::workspace::commit::recovery;
 use crate::workspace::fs::disk::{self, Disk};
 use crate::workspace::keep::ending::Keeping;
+#[cfg(feature = "mcp")]
+use crate::workspace::roots::lock::Lock;
 use crate::workspace::roots::own_file;
 use crate::workspace::roots::root::{RootError, RootSpec};
 use crate::workspace::roots::state::{Part, StateError};
@@ -92,6 +94,17 @@ impl Workspace {
         recovery::recover_moved(self, &Keeping, true)?;
         sweep::sweep(self);
         Ok(())
+    }
+}
+
+#[cfg(feature = "mcp")]
+impl Workspace {
+    /// Takes the lock of the prepared edits, and recovers a commit that another process left half-way: it may have applied one.
+    pub(crate) fn lock_prepared(&self) -> Result<Lock, OpenError> {
+        let lock = self.primary().state().lock_prepared()?;
+        let _locks = self.lock()?;
+        recovery::recover(self, &Keeping)?;
+        Ok(lock)
     }
 }
 

@@ -35,6 +35,8 @@ pub struct CommitOptions<'a> {
     pub last_check: Option<&'a dyn Fn() -> Result<(), Failure>>,
     /// What the batch is called in the history, if not as in the receipt.
     pub name: Option<BatchId>,
+    /// The batch that applies a prepared edit, which is marked as applied in the same step.
+    pub prepared: Option<BatchId>,
     /// The report for the server; with it, the new contents are kept for the server.
     pub receipt: Option<&'a Receipt>,
     /// What is left on the clipboards of the session.
@@ -56,7 +58,7 @@ pub fn commit(
     changes: &[Change<'_>],
     options: CommitOptions<'_>,
 ) -> Result<Vec<Notice>, CommitError> {
-    let CommitOptions { last_check, name, receipt, clipboards, undoes, summary, retention } = options;
+    let CommitOptions { last_check, name, prepared, receipt, clipboards, undoes, summary, retention } = options;
     let _locks = workspace.lock()?;
     let journal = recovery::recover(workspace, &Keeping)?;
     if changes.is_empty() && receipt.is_none() && clipboards.is_none() {
@@ -73,6 +75,7 @@ pub fn commit(
     let record = Record {
         history: history.as_ref().map(|history| history.id.clone()),
         clipboards: clipboards.cloned(),
+        prepared: prepared.map(|batch| batch.to_string()),
         batch,
         emptied: undoes.map_or_else(Vec::new, |undoes| made_by(workspace, undoes)),
         ..Record::draft(workspace, &steps)

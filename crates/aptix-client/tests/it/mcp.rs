@@ -6,6 +6,8 @@ mod client;
 mod corrected;
 mod events;
 mod expected;
+mod in_process;
+mod kept;
 mod looking;
 mod prepared;
 mod protocol;

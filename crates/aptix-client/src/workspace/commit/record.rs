@@ -53,6 +53,9 @@ pub(crate) struct Record {
     /// Set by a mode that earlier versions had; such a record is refused, never acted on (`written_ahead.rs`).
     #[serde(default, skip_serializing)]
     pub(crate) ahead: Option<u64>,
+    /// The batch that applies a prepared edit: that one is marked as applied, once it is carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) prepared: Option<String>,
     /// What is needed to undo the batch is kept under this name, once it is carried out.
     pub(crate) history: Option<String>,
     /// Whose receipt this becomes.
@@ -84,6 +87,7 @@ impl Record {
             roots: workspace.roots().iter().map(|root| root.mark.clone()).collect(),
             clipboards: None,
             ahead: None,
+            prepared: None,
             history: None,
             batch: None,
             dirs: missing_dirs(steps.iter().map(|step| step.place)),

@@ -1,4 +1,4 @@
-//! Keeps what the record of an applied batch holds: clipboards, the entry of the history, the receipt for the server.
+//! Keeps what the record of an applied batch holds: clipboards, that a prepared edit was applied, the entry of the history, the receipt for the server.
 
 use rustix::io::Errno;
 
@@ -7,7 +7,7 @@ use crate::workspace::commit::journal::{Journal, JournalError};
 use crate::workspace::commit::record::{Record, Stage};
 use crate::workspace::commit::record_file::RecordError;
 use crate::workspace::keep::history::draft;
-use crate::workspace::keep::{clipboards, outbox};
+use crate::workspace::keep::{clipboards, outbox, prepared};
 use crate::workspace::roots::state::StateDir;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -25,6 +25,9 @@ impl Ending for Keeping {
         let (disk, state) = (journal.disk, &journal.state);
         if let Some(taken) = &record.clipboards {
             clipboards::put(disk, state, taken)?;
+        }
+        if let Some(batch) = &record.prepared {
+            prepared::applied(disk, state, batch)?;
         }
         draft::keep(workspace, state, record).map_err(journal.failed_beside("keep a history beside"))?;
         // What depends on the receipt, which is read from disk again, comes last.

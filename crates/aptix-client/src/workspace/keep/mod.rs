@@ -9,5 +9,6 @@ pub mod history;
 pub mod notes;
 #[doc(hidden)] // public for the tests that look at what is kept
 pub mod outbox;
+pub(crate) mod prepared;
 pub mod refused;
 pub(crate) mod reported;

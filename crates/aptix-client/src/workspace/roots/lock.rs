@@ -39,6 +39,11 @@ impl StateDir {
         self.lock("outbox.lock", LOCK_WAIT)
     }
 
+    /// Takes the lock under which prepared edits are kept, replaced and applied.
+    pub(crate) fn lock_prepared(&self) -> Result<Lock, StateError> {
+        self.lock("prepared.lock", LOCK_WAIT)
+    }
+
     /// Takes the lock of the one agent that serves the root at this path, at once or not at all.
     ///
     /// # Errors

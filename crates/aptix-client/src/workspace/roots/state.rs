@@ -116,6 +116,8 @@ impl Part {
     pub(crate) const JOURNAL: Self = Self("journal");
     /// What the server is still owed.
     pub(crate) const OUTBOX: Self = Self("outbox");
+    /// Edits that were prepared and wait to be applied.
+    pub(crate) const PREPARED: Self = Self("prepared");
     /// Batches that were refused here.
     pub(crate) const REFUSED: Self = Self("refused");
     /// Reports that the server has acknowledged.

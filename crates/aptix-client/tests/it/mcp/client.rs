@@ -43,6 +43,23 @@ impl Client {
         Self::spawn(place, server()).initialized()
     }
 
+    /// One for whom prepared edits are kept under a name.
+    pub(super) fn owned(owner: &str, lay_out: impl FnOnce(&Path)) -> Self {
+        Self::spawn_with(lay(lay_out), server(), &["--owner", owner]).initialized()
+    }
+
+    /// Another one on the same root and state.
+    pub(super) fn beside(other: &Self, options: &[&str]) -> Self {
+        Self::spawn_at(lay(|_| {}), other.place.path(), server(), options).initialized()
+    }
+
+    /// Kills the server; a new one serves the same place for this owner.
+    pub(super) fn killed_and_restarted(mut self, owner: &str) -> Self {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        Self::spawn_with(self.place, server(), &["--owner", owner]).initialized()
+    }
+
     /// One that is served these tools.
     pub(super) fn with_tools(tools: &str, lay_out: impl FnOnce(&Path)) -> Self {
         Self::spawn_with(lay(lay_out), server(), &["--tools", tools]).initialized()
@@ -83,14 +100,20 @@ impl Client {
         Self::spawn_with(place, server, &[])
     }
 
-    fn spawn_with(place: tempfile::TempDir, mut server: Command, options: &[&str]) -> Self {
+    fn spawn_with(place: tempfile::TempDir, server: Command, options: &[&str]) -> Self {
+        let at = place.path().to_owned();
+        Self::spawn_at(place, &at, server, options)
+    }
+
+    /// A server on the root and state at a path, which logs to a place of its own.
+    fn spawn_at(place: tempfile::TempDir, at: &Path, mut server: Command, options: &[&str]) -> Self {
         let mut child = server
             .arg("mcp")
             .args(options)
-            .current_dir(place.path().join("ws"))
-            .env("XDG_STATE_HOME", place.path().join("state"))
-            .env("XDG_CONFIG_HOME", place.path().join("config"))
-            .env("HOME", place.path())
+            .current_dir(at.join("ws"))
+            .env("XDG_STATE_HOME", at.join("state"))
+            .env("XDG_CONFIG_HOME", at.join("config"))
+            .env("HOME", at)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(place.path().join("log")).unwrap())
@@ -125,12 +148,30 @@ impl Client {
     }
 
     pub(super) fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.request(method, params);
+        self.response()
+    }
+
+    fn request(&mut self, method: &str, params: &Value) {
         self.next += 1;
         let id = self.next;
         self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
+    }
+
+    fn response(&self) -> Value {
         let heard = self.hear();
-        assert_eq!(heard["id"], id, "{heard}");
+        assert_eq!(heard["id"], self.next, "{heard}");
         heard
+    }
+
+    /// Sends a call whose answer is waited for later.
+    pub(super) fn send(&mut self, tool: &str, arguments: &Value) {
+        self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
+    }
+
+    /// The answer of the call that was sent last.
+    pub(super) fn answered(&mut self) -> Answer {
+        answer(&self.response())
     }
 
     pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> Answer {
