@@ -27,6 +27,8 @@ words! {
         Freed = "FREED",
         /// A person refused it.
         Rejected = "REJECTED",
+        /// A person approved it.
+        Approved = "APPROVED",
     }
 }
 

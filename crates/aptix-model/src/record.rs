@@ -16,6 +16,9 @@ use crate::state::BatchState;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct UnixMillis(pub u64);
 
+/// How long a batch waits for a person's approval: a week, in milliseconds.
+pub const APPROVAL_MILLIS: u64 = 7 * 24 * 3600 * 1000;
+
 /// A stored batch. Its content and ids never change; revision, state, time of update and report do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BatchRecord {
@@ -111,6 +114,16 @@ impl BatchRecord {
             Source::Local { reverts, .. } => *reverts,
             Source::Revert(reverting) => Some(reverting.of),
             Source::Submitted | Source::Prepared(_) => None,
+        }
+    }
+
+    /// When its time is over in the state that it is in; `None` if it waits for ever.
+    #[must_use]
+    pub fn expires(&self) -> Option<UnixMillis> {
+        match self.state {
+            BatchState::Prepared => Some(self.preparation()?.expires),
+            BatchState::PendingApproval => Some(UnixMillis(self.updated.0.saturating_add(APPROVAL_MILLIS))),
+            _ => None,
         }
     }
 

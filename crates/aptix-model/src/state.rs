@@ -36,6 +36,8 @@ pub enum Step {
     PlanReady,
     /// The author lets a prepared batch go ahead.
     Apply,
+    /// The author lets a prepared batch go ahead, and a person has to agree first.
+    Hold,
     /// A person agrees.
     Approve,
     /// A person refuses.
@@ -79,6 +81,7 @@ impl BatchState {
         Ok(match (self, step) {
             (Self::Preparing, Step::PlanReady) => Self::Prepared,
             (Self::Prepared, Step::Apply) | (Self::PendingApproval, Step::Approve) => Self::Approved,
+            (Self::Prepared, Step::Hold) => Self::PendingApproval,
             (Self::Approved, Step::Report(Outcome::Applied)) => Self::Applied,
             (Self::Approved, Step::Report(Outcome::Partial)) => Self::Partial,
             (Self::Preparing | Self::Approved, Step::Report(Outcome::Failed)) => Self::Failed,
@@ -108,6 +111,7 @@ mod tests {
         let steps = [
             Step::PlanReady,
             Step::Apply,
+            Step::Hold,
             Step::Approve,
             Step::Reject,
             Step::Report(Outcome::Applied),

@@ -1,12 +1,15 @@
 //! The configuration of the server: its file and its command line. The command line wins.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use aptix_model::id::IdError;
 use serde::Deserialize;
 
 use crate::caller::Share;
+use crate::dispatcher::approvals::{Approval, Approvals};
 use crate::options::Options;
 
 /// Where the server listens by default.
@@ -24,6 +27,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// What it holds itself and its callers to.
     pub options: Options,
+    /// Which batches a person has to approve.
+    pub approvals: Approvals,
 }
 
 /// Which addresses the server may listen on while it authenticates no caller.
@@ -80,6 +85,19 @@ pub struct ConfigFile {
     /// Seconds without progress after which a connection, an upload or an incomplete message gives way to another when
     /// there are too many, 1 to 3,600.
     pub patience_seconds: Option<u64>,
+    /// Which batches a person has to approve: `never`, `deletions`, `sensitive` or `always`.
+    pub approval: Option<Approval>,
+    /// What is set for single workspaces.
+    #[serde(default)]
+    pub workspaces: BTreeMap<String, WorkspaceConfig>,
+}
+
+/// What is set for one workspace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkspaceConfig {
+    /// Which of its batches a person has to approve.
+    pub approval: Option<Approval>,
 }
 
 /// Why the configuration cannot be used.
@@ -112,6 +130,14 @@ pub enum ConfigError {
         least: u64,
         /// Its greatest value.
         most: u64,
+    },
+    /// A key of the table `workspaces` is no workspace's id.
+    #[error("workspaces has {id:?}, which is no workspace: {error}")]
+    Workspace {
+        /// The key.
+        id: String,
+        /// What is wrong with it.
+        error: IdError,
     },
     /// The address can be reached from other machines, and the server authenticates no caller.
     #[error(
@@ -174,8 +200,19 @@ impl Config {
         options.dispatch.slow_after = options.slow_after;
         seconds("patience_seconds", file.patience_seconds, 3600, &mut options.patience)?;
         options.dispatch.patience = options.patience;
-        Ok(Self { listen, data_dir: data_dir.or(file.data_dir).unwrap_or_else(|| DATA_DIR.into()), options })
+        let approvals = approvals(file.approval, file.workspaces)?;
+        let data_dir = data_dir.or(file.data_dir).unwrap_or_else(|| DATA_DIR.into());
+        Ok(Self { listen, data_dir, options, approvals })
     }
+}
+
+fn approvals(usual: Option<Approval>, workspaces: BTreeMap<String, WorkspaceConfig>) -> Result<Approvals, ConfigError> {
+    let usual = usual.unwrap_or_default();
+    let own = |(id, config): (String, WorkspaceConfig)| match id.parse() {
+        Ok(workspace) => Ok((workspace, config.approval.unwrap_or(usual))),
+        Err(error) => Err(ConfigError::Workspace { id, error }),
+    };
+    Ok(Approvals { usual, workspaces: workspaces.into_iter().map(own).collect::<Result<_, _>>()? })
 }
 
 fn count(key: &'static str, found: Option<usize>, otherwise: usize) -> Result<usize, ConfigError> {
@@ -241,5 +278,9 @@ mod tests {
         let file = ConfigFile { heartbeat_seconds: Some(0), ..ConfigFile::default() };
         let refused = Config::new(None, None, Exposure::Loopback, file);
         assert!(matches!(refused, Err(ConfigError::Range { key: "heartbeat_seconds", .. })));
+        assert!(toml::from_str::<ConfigFile>("approval = 'sometimes'").is_err());
+        let file: ConfigFile = toml::from_str("[workspaces.'a b']\napproval = 'always'").unwrap();
+        let refused = Config::new(None, None, Exposure::Loopback, file);
+        assert!(matches!(refused, Err(ConfigError::Workspace { .. })), "{refused:?}");
     }
 }

@@ -150,6 +150,6 @@ async fn serve_until_signal(args: Args) -> anyhow::Result<()> {
             _ = interrupt.recv() => {}
         }
     };
-    serve(Arc::new(store), config.options, incoming, stopped).await?;
+    serve(Arc::new(store), (config.options, config.approvals), incoming, stopped).await?;
     Ok(())
 }

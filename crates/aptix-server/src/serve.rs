@@ -21,6 +21,7 @@ use tower::layer::util::{Identity, Stack};
 use crate::accept::Incoming;
 use crate::caller::Peers;
 use crate::dispatcher::Dispatcher;
+use crate::dispatcher::approvals::Approvals;
 use crate::mint;
 use crate::options::Options;
 use crate::room::Room;
@@ -63,7 +64,7 @@ pub enum ServeError {
 /// When the connections fail, or the store cannot be closed in order.
 pub async fn serve<I, C, E>(
     store: Arc<dyn Store>,
-    options: Options,
+    (options, approvals): (Options, Approvals),
     incoming: I,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError>
@@ -72,7 +73,7 @@ where
     C: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
     E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
 {
-    let dispatcher = Dispatcher::new(Arc::clone(&store), options.dispatch);
+    let dispatcher = Dispatcher::new(Arc::clone(&store), options.dispatch, approvals);
     let admission = Admission::new(options, dispatcher.closing());
     let (health, health_service) = tonic_health::server::health_reporter();
     set_all(&health, ServingStatus::Serving).await;

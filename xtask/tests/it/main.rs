@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod agent;
+mod approve;
 mod audit;
 mod bad_clients;
 mod clients;

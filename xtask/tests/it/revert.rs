@@ -249,6 +249,48 @@ fn two_callers_revert_a_batch_once() {
     }
 }
 
+/// Of a batch that was applied in part, that part is taken back; of a large file, whose changed lines alone are kept, those lines.
+#[test]
+fn what_was_applied_is_reverted_of_a_part_and_of_a_large_file() {
+    let (machine, server, _agent) = deleting();
+    let lines: String = (0..30_000).map(|line| format!("line {line}\n")).collect();
+    machine.put("large.txt", &lines);
+    let mut caller = Caller::of(&server);
+    let file = |path: &str, presence: v1::Presence| v1::FilePatch {
+        target: Some(v1::file_patch::Target::Path(path.to_owned())),
+        action: Some(v1::file_patch::Action::WriteFile(v1::WriteFile {
+            content: Some(v1::write_file::Content::Text("text\n".to_owned())),
+            presence: presence.into(),
+            ..v1::WriteFile::default()
+        })),
+        ..v1::FilePatch::default()
+    };
+    let edit = v1::Edit {
+        files: vec![file("none.txt", v1::Presence::Present), file("new.txt", v1::Presence::Absent)],
+        atomicity: v1::Atomicity::PerFile.into(),
+        required_features: vec!["per_file".to_owned()],
+        ..v1::Edit::default()
+    };
+    let request = v1::SubmitBatchRequest {
+        workspace_id: "demo".to_owned(),
+        request_id: "part".to_owned(),
+        content: Some(v1::submit_batch_request::Content::Edit(edit)),
+        ..v1::SubmitBatchRequest::default()
+    };
+    let sent = caller.runtime.block_on(caller.batches.submit_batch(request)).unwrap().into_inner().batch.unwrap();
+    let part = caller.ended(&sent.batch_id);
+    assert_eq!((part.state(), machine.files().len()), (v1::BatchState::Partial, 2));
+    let revert = caller.reverted(&part.batch_id, "r1");
+    assert_eq!((revert.state(), revert.edit.unwrap().files.len()), (v1::BatchState::Applied, 1));
+    let part = caller.get(&part.batch_id);
+    assert_eq!((part.state(), part.reverted_by), (v1::BatchState::Partial, revert.batch_id));
+
+    let large = applied(&machine, &server, &replace("large.txt", "line 15000\n", "changed\n"));
+    applied(&machine, &server, &replace("large.txt", "line 7\n", "seventh\n"));
+    assert_eq!(caller.reverted(&large, "r2").state(), v1::BatchState::Applied);
+    assert_eq!(machine.files(), [("large.txt".to_owned(), lines.replace("line 7\n", "seventh\n"))]);
+}
+
 /// What cannot be taken back is refused with its reason: by the server what it knows, by the agent the rest.
 #[test]
 fn what_cannot_be_reverted_is_refused_by_name() {

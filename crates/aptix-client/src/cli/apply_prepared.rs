@@ -26,6 +26,7 @@ pub(super) async fn run(args: Args, form: Form, request: Result<RequestId, IdErr
         // Its request id sees to it that a repeat is answered as the first call.
         let call = || async { args.server.connect().await?.apply_prepared(&request, args.batch, &owner).await };
         let state = server::retry(call).await?;
+        server::say_if_held(args.batch, state);
         Ok(output::print(&format!("{} {}\n", args.batch, state_for_people(state))))
     })
     .await

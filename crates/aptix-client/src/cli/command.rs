@@ -6,8 +6,8 @@ use clap_complete::Shell;
 use super::home_dirs::HomeDirs;
 use super::logging::{LogArgs, Logs};
 use super::{
-    agent, apply, apply_prepared, batches, cancel, convert, log, mcp, prompt, read, reject, revert, show, submit,
-    tools, undo,
+    agent, apply, apply_prepared, approve, batches, cancel, convert, log, mcp, prompt, read, reject, revert, show,
+    submit, tools, undo,
 };
 use crate::workspace::roots::root::RootSpec;
 
@@ -43,6 +43,8 @@ pub(super) enum Command {
     Batches(batches::Args),
     /// Let a prepared batch be applied
     ApplyPrepared(apply_prepared::Args),
+    /// Let a batch go ahead that waits for a person at the server
+    Approve(approve::Args),
     /// Refuse a batch that has not ended, and say why
     Reject(reject::Args),
     /// Withdraw a batch that has not ended
@@ -80,6 +82,7 @@ impl Command {
             | Self::Show(_)
             | Self::Batches(_)
             | Self::ApplyPrepared(_)
+            | Self::Approve(_)
             | Self::Reject(_)
             | Self::Cancel(_)
             | Self::Revert(_)

@@ -3,6 +3,7 @@
 mod agent;
 mod apply;
 mod apply_prepared;
+mod approve;
 mod batches;
 mod cancel;
 mod command;
@@ -120,6 +121,7 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         },
         Command::Batches(args) => server::run(form, batches::run(args)).await,
         Command::ApplyPrepared(args) => apply_prepared::run(args, form, mint().to_string().parse()).await,
+        Command::Approve(args) => server::run(form, approve::run(args)).await,
         Command::Reject(args) => server::run(form, reject::run(args)).await,
         Command::Cancel(args) => server::run(form, cancel::run(args)).await,
         Command::Revert(args) => revert::run(args, mint().to_string().parse()).await,

@@ -92,8 +92,18 @@ pub(super) fn show_ended(form: Form, record: &BatchRecord, warnings: &[Warning])
     }
 }
 
+/// Says what a batch waits for that a person has to approve at the server.
+pub(super) fn say_if_held(batch: BatchId, state: BatchState) {
+    if state == BatchState::PendingApproval {
+        output::say(&format!(
+            "a person has to approve the batch first: `aptix approve {batch}`, with the same --server and --workspace"
+        ));
+    }
+}
+
 /// Waits until a stored batch has ended, prints it and what became of it, with the warnings about the document it was sent as.
 pub(super) async fn show_end(form: Form, server: &ServerArgs, stored: &BatchRecord, warnings: &[Warning]) -> Exit {
+    say_if_held(stored.id, stored.state);
     let record = match wait_for_end(server, stored.id).await {
         Ok(record) => record,
         Err(error) => {

@@ -83,7 +83,10 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
                 ));
                 Exit::Done
             }
-            (_, state) if state.is_open() => Exit::Done,
+            (_, state) if state.is_open() => {
+                server::say_if_held(stored.id, state);
+                Exit::Done
+            }
             _ => Exit::Refused,
         })
     })

@@ -124,6 +124,17 @@ impl Connection {
         Ok(state(response.batch)?)
     }
 
+    /// Approves a batch that waits for a person; the record keeps why and by whom.
+    ///
+    /// # Errors
+    /// NOT_FOUND; INVALID_STATE when it waits for no person.
+    pub async fn approve(&self, batch: BatchId, reason: String, reviewer: String) -> Result<BatchState, CallError> {
+        let (workspace_id, batch_id) = (self.workspace.to_string(), batch.to_string());
+        let message = v1::ApproveBatchRequest { workspace_id, batch_id, reason, reviewer, ..Default::default() };
+        let response = self.answer(self.batches().approve_batch(timed(message, ANSWER))).await?;
+        Ok(state(response.batch)?)
+    }
+
     /// Stores the batch that takes another one back; repeatable under the same request id. The record keeps why and by whom.
     ///
     /// # Errors

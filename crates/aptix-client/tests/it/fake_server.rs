@@ -340,6 +340,13 @@ impl v1::batch_service_server::BatchService for FakeServer {
         Err(Status::unimplemented("no agent lets a batch be applied"))
     }
 
+    async fn approve_batch(
+        &self,
+        _: Request<v1::ApproveBatchRequest>,
+    ) -> Result<Response<v1::ApproveBatchResponse>, Status> {
+        Err(Status::unimplemented("no agent approves through a server"))
+    }
+
     async fn revert_batch(
         &self,
         _: Request<v1::RevertBatchRequest>,

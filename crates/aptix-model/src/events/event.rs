@@ -53,6 +53,8 @@ pub enum Event<'a> {
     Freed,
     /// A person refused the batch.
     Rejected,
+    /// A person approved the batch, which waited for that at the server.
+    Approved,
     /// The time in which the prepared batch could be applied is over.
     Expired,
     /// The agent stopped its work on a batch that was withdrawn.
@@ -87,6 +89,7 @@ impl Event<'_> {
             Self::Cancelled => "Batch.Cancelled",
             Self::Freed => "Batch.Freed",
             Self::Rejected => "Batch.Rejected",
+            Self::Approved => "Batch.Approved",
             Self::Expired => "Batch.Expired",
             Self::Withdrawn => "Batch.Withdrawn",
         }
@@ -139,7 +142,7 @@ impl Event<'_> {
                 batch.into_iter().fold(line, of_batch)
             }
             Self::CallRefused(failures) => blamed(line, failures),
-            Self::Cancelled | Self::Freed | Self::Rejected | Self::Expired | Self::Withdrawn => line,
+            Self::Cancelled | Self::Freed | Self::Rejected | Self::Approved | Self::Expired | Self::Withdrawn => line,
         }
     }
 }

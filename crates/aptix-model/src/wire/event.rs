@@ -19,6 +19,7 @@ impl From<EventKind> for v1::EventKind {
             EventKind::Prepared => Self::Prepared,
             EventKind::Freed => Self::Freed,
             EventKind::Rejected => Self::Rejected,
+            EventKind::Approved => Self::Approved,
         }
     }
 }

@@ -97,10 +97,11 @@ impl From<BatchRecord> for v1::Batch {
     }
 }
 
-/// What an event of the feed carries: the whole batch while something can still happen, its state alone after that.
+/// What an event of the feed carries: the whole batch while an agent can still be let apply it, its state alone while it waits for
+/// a person at the server, and after its end.
 #[must_use]
 pub fn event_message(record: BatchRecord) -> v1::Batch {
-    let open = record.state.is_open();
+    let open = record.state.is_open() && record.state != BatchState::PendingApproval;
     let batch = v1::Batch::from(if open { record } else { BatchRecord { batch: Batch::default(), ..record } });
     if open { batch } else { v1::Batch { edit: None, report: None, preparation: None, content_omitted: true, ..batch } }
 }

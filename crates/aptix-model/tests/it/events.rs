@@ -79,6 +79,7 @@ fn the_page_about_logs_lists_every_event_and_every_field() {
         Event::Reported(BatchState::Applied, Some((&batch, &report))),
         Event::Cancelled,
         Event::Freed,
+        Event::Approved,
         Event::Rejected,
         Event::Expired,
         Event::Withdrawn,

@@ -1,4 +1,4 @@
-//! The time by which prepared batches expire.
+//! The time by which batches expire.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

@@ -1,5 +1,7 @@
 //! Decides the states of batches and who receives them. Knows domain values and a store; no protocol.
 
+pub mod approvals;
+pub mod approve;
 pub mod ask;
 pub mod batch_filter;
 pub mod cancel;
@@ -40,6 +42,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+use self::approvals::Approvals;
 use self::claims::Claims;
 use self::clock::Clock;
 use self::lease::Leases;
@@ -89,6 +92,7 @@ impl Default for Settings {
 pub struct Dispatcher {
     store: Arc<dyn Store>,
     settings: Settings,
+    approvals: Approvals,
     wakes: Arc<Wakes>,
     leases: Arc<Leases>,
     streams: Arc<Semaphore>,
@@ -102,12 +106,13 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// A dispatcher over this store.
+    /// A dispatcher over this store, which has persons approve these batches.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, settings: Settings) -> Arc<Self> {
+    pub fn new(store: Arc<dyn Store>, settings: Settings, approvals: Approvals) -> Arc<Self> {
         Arc::new(Self {
             store,
             settings,
+            approvals,
             wakes: Arc::default(),
             leases: Arc::default(),
             streams: Arc::new(Semaphore::new(settings.streams)),

@@ -15,8 +15,9 @@ use aptix_model::record::{BatchRecord, Preparation, Source, UnixMillis};
 use aptix_model::state::{BatchState, Step};
 
 use super::Dispatcher;
+use super::approve::is_over;
 use super::refusal::{Refusal, not_found};
-use super::step::Move;
+use super::step::{Move, expiry};
 use super::submit::{Submission, same};
 use crate::store::{Appended, BatchSelector};
 
@@ -168,7 +169,11 @@ impl Dispatcher {
             BatchState::Prepared if preparation.expires <= now => Ok(Some(expiry(now))),
             BatchState::Prepared => {
                 let author = Actor { kind: ActorKind::Author, name: Some(owner.to_string()) };
-                let step = Move::new(Step::Apply, EventKind::Freed, author, now, Event::Freed);
+                let taken = match self.state_when_free(&batch.workspace, &batch.batch) {
+                    BatchState::PendingApproval => Step::Hold,
+                    _ => Step::Apply,
+                };
+                let step = Move::new(taken, EventKind::Freed, author, now, Event::Freed);
                 Ok(Some(Move { freed: Some(request.clone()), ..step }))
             }
             _ if preparation.freed.as_ref() == Some(request) => Ok(None),
@@ -199,23 +204,18 @@ impl Dispatcher {
         let mut ended = 0;
         for (workspace, id) in due {
             let this = Arc::clone(self);
-            let decide = move |batch: &BatchRecord| {
-                let is_over = batch.preparation().is_some_and(|preparation| preparation.expires <= now);
-                Ok((batch.state == BatchState::Prepared && is_over).then(|| expiry(now)))
-            };
+            let decide = move |batch: &BatchRecord| Ok(is_over(batch, now).then(|| expiry(now)));
             let step = self.to_the_end(async move { this.step(&workspace, id, decide).await });
             match step.await {
                 Ok(_) => ended += 1,
                 // One batch that cannot be read keeps no other from its end.
-                Err(refusal) => tracing::warn!(BatchId = %id, ?refusal, "a prepared batch could not be ended"),
+                Err(refusal) => {
+                    tracing::warn!(BatchId = %id, ?refusal, "a batch whose time is over could not be ended")
+                }
             }
         }
         Ok(ended)
     }
-}
-
-const fn expiry(now: UnixMillis) -> Move {
-    Move::new(Step::Expire, EventKind::Expired, Actor::unnamed(ActorKind::Server), now, Event::Expired)
 }
 
 fn wrong_owner(id: BatchId) -> Refusal {

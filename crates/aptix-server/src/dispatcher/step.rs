@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use aptix_model::actor::Actor;
+use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch_event::EventKind;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
@@ -36,6 +36,11 @@ impl Move {
     pub(super) const fn new(step: Step, kind: EventKind, actor: Actor, at: UnixMillis, logged: Event<'static>) -> Self {
         Self { step, kind, actor, reason: None, at, report: None, freed: None, logged }
     }
+}
+
+/// The step that ends a batch whose time is over.
+pub(super) const fn expiry(now: UnixMillis) -> Move {
+    Move::new(Step::Expire, EventKind::Expired, Actor::unnamed(ActorKind::Server), now, Event::Expired)
 }
 
 impl Dispatcher {

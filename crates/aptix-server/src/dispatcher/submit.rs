@@ -108,11 +108,14 @@ impl Dispatcher {
         check_origin(origin, self.settings.limits.text_bytes)
     }
 
-    /// Stores a checked batch, unless it was stored before under its request id. It came at `began`.
+    /// Stores a checked batch, to be applied or to wait for a person, unless it was stored before under its request id. It came at
+    /// `began`.
     ///
     /// # Errors
     /// When the request id has another content, or the store fails.
     pub async fn keep(self: &Arc<Self>, record: BatchRecord, began: Instant) -> Result<BatchRecord, Refusal> {
+        let state = self.state_when_free(&record.workspace, &record.batch);
+        let record = BatchRecord { state, ..record };
         let this = Arc::clone(self);
         self.to_the_end(async move { this.append(record, began).await }).await
     }
@@ -151,7 +154,8 @@ impl Dispatcher {
     /// When the request id has another content, or the store fails.
     pub async fn rehearse(&self, submission: Submission) -> Result<BatchRecord, Refusal> {
         self.stored_before(&submission).await?;
-        Ok(submission.into_record())
+        let record = submission.into_record();
+        Ok(BatchRecord { state: self.state_when_free(&record.workspace, &record.batch), ..record })
     }
 }
 

@@ -21,6 +21,7 @@ use super::status::status;
 use super::submitted::{Submitted, WARNINGS, check_size, edit_bytes};
 use super::{batch_list, part, prepared, revert};
 use crate::dispatcher::Dispatcher;
+use crate::dispatcher::approve::Consent;
 use crate::dispatcher::cancel::{Rejection, Withdrawal};
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::log_repeated;
@@ -89,6 +90,17 @@ impl v1::batch_service_server::BatchService for BatchService {
         let call = Called::begin("RejectBatch", &request.workspace_id, &request.batch_id);
         let batch = call.done(self.reject(request)).await?;
         Ok(Response::new(v1::RejectBatchResponse { batch: Some(fit::answer(batch.into())) }))
+    }
+
+    async fn approve_batch(
+        &self,
+        request: Request<v1::ApproveBatchRequest>,
+    ) -> Result<Response<v1::ApproveBatchResponse>, Status> {
+        let request = request.into_inner();
+        let view = View::asked(request.view).map_err(status)?;
+        let call = Called::begin("ApproveBatch", &request.workspace_id, &request.batch_id);
+        let batch = call.done(self.approve(request)).await?;
+        Ok(Response::new(v1::ApproveBatchResponse { batch: Some(fit::answer(view.message(batch))) }))
     }
 
     async fn revert_batch(
@@ -231,6 +243,14 @@ impl BatchService {
         let given = |text: String| Some(text).filter(|text| !text.is_empty());
         let withdrawal = Withdrawal { reason: given(request.reason), author: given(request.author) };
         self.dispatcher.cancel(workspace, batch, withdrawal).await
+    }
+
+    async fn approve(&self, request: v1::ApproveBatchRequest) -> Result<BatchRecord, Refusal> {
+        let workspace = wire::id("workspaceId", &request.workspace_id)?;
+        let batch = wire::id("batchId", &request.batch_id)?;
+        let given = |text: String| Some(text).filter(|text| !text.is_empty());
+        let consent = Consent { reason: given(request.reason), reviewer: given(request.reviewer) };
+        self.dispatcher.approve(workspace, batch, consent).await
     }
 
     async fn reject(&self, request: v1::RejectBatchRequest) -> Result<BatchRecord, Refusal> {

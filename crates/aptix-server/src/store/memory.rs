@@ -12,7 +12,6 @@ use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, SessionId, Worksp
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::session::{Session, SessionMode};
-use aptix_model::state::BatchState;
 use tokio_util::bytes::Bytes;
 
 use super::append::{replacement, submitted};
@@ -308,8 +307,8 @@ impl Store for MemoryStore {
     fn due(&self, now: UnixMillis, limit: usize) -> Answer<'_, Vec<(WorkspaceId, BatchId)>> {
         let state = self.lock();
         let batches = state.workspaces.values().flat_map(|workspace| workspace.batches.values());
-        let due = batches.filter(|batch| batch.state == BatchState::Prepared).filter_map(|batch| {
-            let expires = batch.preparation()?.expires;
+        let due = batches.filter_map(|batch| {
+            let expires = batch.expires()?;
             (expires <= now).then(|| (expires, batch.id, batch.workspace.clone()))
         });
         let mut due: Vec<_> = due.collect();

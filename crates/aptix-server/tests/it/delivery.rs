@@ -8,6 +8,7 @@ use aptix_model::id::Revision;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::file_selector::File;
 use aptix_model::wire::v1::serve_response::Message;
+use aptix_server::dispatcher::approvals::Approvals;
 use aptix_server::dispatcher::feed::Delivery;
 use aptix_server::dispatcher::lease::secret_digest;
 use aptix_server::dispatcher::stream::{FeedEnd, WatchError};
@@ -208,7 +209,7 @@ async fn a_batch_is_delivered_although_its_author_has_disconnected() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
     let settings = Settings { heartbeat: Duration::from_secs(3600), ..Settings::default() };
-    let dispatcher = Dispatcher::new(store, settings);
+    let dispatcher = Dispatcher::new(store, settings, Approvals::default());
     let mut feed = serve_here(&dispatcher, None).await.unwrap();
     assert!(matches!(feed.next().await, Some(Ok(Delivery::Lease(1, _)))));
     let batch =
@@ -234,7 +235,8 @@ async fn a_batch_is_delivered_although_its_author_has_disconnected() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_secret_takes_a_lease_over_once() {
     let dir = tempfile::tempdir().unwrap();
-    let dispatcher = Dispatcher::new(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Settings::default());
+    let dispatcher =
+        Dispatcher::new(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Settings::default(), Approvals::default());
     let open = async |held| {
         let mut feed = serve_here(&dispatcher, held).await?;
         match feed.next().await {

@@ -99,13 +99,15 @@ async fn an_upload_under_a_lease_needs_the_newest_one() {
 /// Nothing that is logged or answered to anybody else has the secret in it.
 #[test]
 fn a_secret_is_not_shown() {
+    use aptix_server::dispatcher::approvals::Approvals;
     use aptix_server::dispatcher::feed::Delivery;
     use aptix_server::dispatcher::{Dispatcher, Settings};
     use aptix_server::store::memory::MemoryStore;
     use tokio_stream::StreamExt;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let dispatcher = Dispatcher::new(std::sync::Arc::new(MemoryStore::default()), Settings::default());
+        let dispatcher =
+            Dispatcher::new(std::sync::Arc::new(MemoryStore::default()), Settings::default(), Approvals::default());
         let mut feed = serve_here(&dispatcher, None).await.unwrap();
         let Some(Ok(lease @ Delivery::Lease(..))) = feed.next().await else { panic!("the lease comes first") };
         assert_eq!(format!("{lease:?}"), "Lease(1, a secret)");

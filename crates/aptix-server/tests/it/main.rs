@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod approvals;
 mod audit;
 mod bad_input;
 mod blobs;

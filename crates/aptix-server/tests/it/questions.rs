@@ -8,6 +8,7 @@ use aptix_model::presence::{Presence, QuestionKind};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::wire::question::{Answer, Ask};
 use aptix_model::wire::v1;
+use aptix_server::dispatcher::approvals::Approvals;
 use aptix_server::dispatcher::feed::{Delivery, Hello};
 use aptix_server::dispatcher::lease::secret_digest;
 use aptix_server::dispatcher::questions::{Answered, Asked, OPEN};
@@ -36,7 +37,7 @@ struct Agent {
 
 fn server() -> Arc<Dispatcher> {
     let settings = Settings { heartbeat: Duration::from_secs(3600), ..Settings::default() };
-    Dispatcher::new(Arc::new(MemoryStore::default()), settings)
+    Dispatcher::new(Arc::new(MemoryStore::default()), settings, Approvals::default())
 }
 
 impl Agent {

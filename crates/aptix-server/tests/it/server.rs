@@ -14,6 +14,7 @@ use aptix_model::wire::v1::file_service_client::FileServiceClient;
 use aptix_model::wire::v1::session_service_client::SessionServiceClient;
 use aptix_model::wire::v1::tool_service_client::ToolServiceClient;
 use aptix_model::wire::v1::workspace_service_client::WorkspaceServiceClient;
+use aptix_server::dispatcher::approvals::Approvals;
 use aptix_server::dispatcher::feed::{Delivery, Hello};
 use aptix_server::dispatcher::stream::{Items, Start, WatchError};
 use aptix_server::dispatcher::{Dispatcher, Settings};
@@ -116,14 +117,19 @@ impl Server {
         Self::over(Arc::new(MemoryStore::default()), options)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the handle is kept, and awaited by `stop`")]
     pub(crate) fn over(store: Arc<dyn Store>, options: Options) -> Self {
+        Self::asking(store, options, Approvals::default())
+    }
+
+    /// One that has persons approve batches.
+    #[expect(clippy::disallowed_methods, reason = "the handle is kept, and awaited by `stop`")]
+    pub(crate) fn asking(store: Arc<dyn Store>, options: Options, approvals: Approvals) -> Self {
         let (connections, incoming) = mpsc::channel(16);
         let (stop, stopped) = oneshot::channel::<()>();
         let stop_signal = async {
             let _ = stopped.await;
         };
-        let task = tokio::spawn(serve(store, options, ReceiverStream::new(incoming), stop_signal));
+        let task = tokio::spawn(serve(store, (options, approvals), ReceiverStream::new(incoming), stop_signal));
         Self { connections, stop: Some(stop), task }
     }
 

@@ -1694,6 +1694,8 @@ pub enum EventKind {
     Freed = 8,
     /// A person refused it.
     Rejected = 9,
+    /// A person approved it.
+    Approved = 10,
 }
 impl EventKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -1711,6 +1713,7 @@ impl EventKind {
             Self::Prepared => "EVENT_KIND_PREPARED",
             Self::Freed => "EVENT_KIND_FREED",
             Self::Rejected => "EVENT_KIND_REJECTED",
+            Self::Approved => "EVENT_KIND_APPROVED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -1725,15 +1728,16 @@ impl EventKind {
             "EVENT_KIND_PREPARED" => Some(Self::Prepared),
             "EVENT_KIND_FREED" => Some(Self::Freed),
             "EVENT_KIND_REJECTED" => Some(Self::Rejected),
+            "EVENT_KIND_APPROVED" => Some(Self::Approved),
             _ => None,
         }
     }
 }
 /// Where a batch is in its life.
 ///
-/// APPROVED becomes APPLIED, PARTIAL, FAILED or REJECTED by an agent's report. PREPARED becomes APPROVED by ApplyPrepared, or EXPIRED.
-/// Both become CANCELLED by CancelBatch and REJECTED by RejectBatch. An ended batch never opens again. This version of the server
-/// never produces PREPARING and PENDING_APPROVAL. A batch that is taken back by a later one stays APPLIED.
+/// APPROVED becomes APPLIED, PARTIAL, FAILED or REJECTED by an agent's report. PREPARED becomes APPROVED or PENDING_APPROVAL by
+/// ApplyPrepared, or EXPIRED. PENDING_APPROVAL becomes APPROVED by ApproveBatch, or EXPIRED. All three become CANCELLED by CancelBatch
+/// and REJECTED by RejectBatch. An ended batch never opens again. This version of the server never produces PREPARING. A batch that is taken back by a later one stays APPLIED.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum BatchState {
@@ -1743,7 +1747,8 @@ pub enum BatchState {
     Preparing = 1,
     /// Planned and held for the author's word.
     Prepared = 2,
-    /// Waits for a person, because the server's policy asks for one.
+    /// Waits for a person's ApproveBatch, because the server's configuration asks for it, for a week at most. An agent MUST NOT apply
+    /// it.
     PendingApproval = 3,
     /// Free to be applied. The agent may still ask its own human.
     Approved = 4,
@@ -4666,6 +4671,32 @@ pub struct RejectBatchResponse {
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
 }
+/// Asks to approve a batch.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ApproveBatchRequest {
+    /// The workspace.
+    #[prost(string, tag = "1")]
+    pub workspace_id: ::prost::alloc::string::String,
+    /// The batch.
+    #[prost(string, tag = "2")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// Why, for the record. At most 64 KiB, like the reviewer.
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+    /// Who approves it, for the record. Empty if they give no name.
+    #[prost(string, tag = "4")]
+    pub reviewer: ::prost::alloc::string::String,
+    /// How much of the batch the answer holds.
+    #[prost(enumeration = "BatchView", tag = "5")]
+    pub view: i32,
+}
+/// Answers with the batch.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ApproveBatchResponse {
+    /// The batch as it is now.
+    #[prost(message, optional, tag = "1")]
+    pub batch: ::core::option::Option<Batch>,
+}
 /// Asks to take a batch back.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RevertBatchRequest {
@@ -4789,7 +4820,8 @@ pub mod batch_service_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Validates a batch and stores it for the workspace's agent. The answer is sent once the batch is durable.
+        /// Validates a batch and stores it for the workspace's agent. The answer is sent once the batch is durable:
+        /// BATCH_STATE_APPROVED, or BATCH_STATE_PENDING_APPROVAL where the server's configuration has a person approve it.
         ///
         /// Repeating the call with the same request_id, content and origin stores nothing and answers the batch as it is now, even if
         /// the server, updated or configured otherwise since, would refuse the batch under a new request_id.
@@ -4866,7 +4898,8 @@ pub mod batch_service_client {
                 .insert(GrpcMethod::new("aptix.v1.BatchService", "PrepareBatch"));
             self.inner.unary(req, path, codec).await
         }
-        /// Lets a prepared batch be applied as it was planned: it becomes BATCH_STATE_APPROVED, and its agent applies it or refuses it
+        /// Lets a prepared batch be applied as it was planned: it becomes BATCH_STATE_APPROVED, or BATCH_STATE_PENDING_APPROVAL where the
+        /// server's configuration has a person approve it, and once it is free its agent applies it or refuses it
         /// like any other batch. The answer is sent once that is durable; WatchBatch tells how it ends.
         ///
         /// Repeating the call with the same request_id is a no-op, and answers the batch as it is now.
@@ -5096,6 +5129,40 @@ pub mod batch_service_client {
                 .insert(GrpcMethod::new("aptix.v1.BatchService", "RejectBatch"));
             self.inner.unary(req, path, codec).await
         }
+        /// Lets a batch go ahead that is BATCH_STATE_PENDING_APPROVAL because the server's configuration has a person approve it: it
+        /// becomes BATCH_STATE_APPROVED. The agent's own policy still decides whether it is applied. RejectBatch and CancelBatch end such
+        /// a batch; without any of these it is BATCH_STATE_EXPIRED after a week. Approving a batch again that a person approved, and that
+        /// has not ended, answers the batch as it is.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
+        /// - NOT_FOUND: the workspace has no such batch.
+        /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended, whatever way; it needs no approval; or it is prepared, and its
+        ///   owner has not let it be applied. The message says which.
+        pub async fn approve_batch(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ApproveBatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ApproveBatchResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.BatchService/ApproveBatch",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.BatchService", "ApproveBatch"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Stores a batch that takes back what an applied batch did, and nothing that came later. The agent makes its edits from what
         /// it kept of the files, and applies or refuses the new batch like any other; WatchBatch reports how it ends. The answer is
         /// sent once the new batch is durable: BATCH_SOURCE_REVERT, with one file patch for each file that the batch changed. The batch
@@ -5157,7 +5224,8 @@ pub mod batch_service_server {
     /// Generated trait containing gRPC methods that should be implemented for use with BatchServiceServer.
     #[async_trait]
     pub trait BatchService: std::marker::Send + std::marker::Sync + 'static {
-        /// Validates a batch and stores it for the workspace's agent. The answer is sent once the batch is durable.
+        /// Validates a batch and stores it for the workspace's agent. The answer is sent once the batch is durable:
+        /// BATCH_STATE_APPROVED, or BATCH_STATE_PENDING_APPROVAL where the server's configuration has a person approve it.
         ///
         /// Repeating the call with the same request_id, content and origin stores nothing and answers the batch as it is now, even if
         /// the server, updated or configured otherwise since, would refuse the batch under a new request_id.
@@ -5200,7 +5268,8 @@ pub mod batch_service_server {
             tonic::Response<super::PrepareBatchResponse>,
             tonic::Status,
         >;
-        /// Lets a prepared batch be applied as it was planned: it becomes BATCH_STATE_APPROVED, and its agent applies it or refuses it
+        /// Lets a prepared batch be applied as it was planned: it becomes BATCH_STATE_APPROVED, or BATCH_STATE_PENDING_APPROVAL where the
+        /// server's configuration has a person approve it, and once it is free its agent applies it or refuses it
         /// like any other batch. The answer is sent once that is durable; WatchBatch tells how it ends.
         ///
         /// Repeating the call with the same request_id is a no-op, and answers the batch as it is now.
@@ -5312,6 +5381,23 @@ pub mod batch_service_server {
             request: tonic::Request<super::RejectBatchRequest>,
         ) -> std::result::Result<
             tonic::Response<super::RejectBatchResponse>,
+            tonic::Status,
+        >;
+        /// Lets a batch go ahead that is BATCH_STATE_PENDING_APPROVAL because the server's configuration has a person approve it: it
+        /// becomes BATCH_STATE_APPROVED. The agent's own policy still decides whether it is applied. RejectBatch and CancelBatch end such
+        /// a batch; without any of these it is BATCH_STATE_EXPIRED after a week. Approving a batch again that a person approved, and that
+        /// has not ended, answers the batch as it is.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
+        /// - NOT_FOUND: the workspace has no such batch.
+        /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended, whatever way; it needs no approval; or it is prepared, and its
+        ///   owner has not let it be applied. The message says which.
+        async fn approve_batch(
+            &self,
+            request: tonic::Request<super::ApproveBatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ApproveBatchResponse>,
             tonic::Status,
         >;
         /// Stores a batch that takes back what an applied batch did, and nothing that came later. The agent makes its edits from what
@@ -5822,6 +5908,51 @@ pub mod batch_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RejectBatchSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.BatchService/ApproveBatch" => {
+                    #[allow(non_camel_case_types)]
+                    struct ApproveBatchSvc<T: BatchService>(pub Arc<T>);
+                    impl<
+                        T: BatchService,
+                    > tonic::server::UnaryService<super::ApproveBatchRequest>
+                    for ApproveBatchSvc<T> {
+                        type Response = super::ApproveBatchResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ApproveBatchRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as BatchService>::approve_batch(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ApproveBatchSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

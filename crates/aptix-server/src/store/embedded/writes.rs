@@ -3,7 +3,6 @@
 use aptix_model::batch_event::EventFacts;
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use aptix_model::record::BatchRecord;
-use aptix_model::state::BatchState;
 
 use super::batch_record;
 use super::committer::{Put, View};
@@ -108,7 +107,6 @@ fn put_new(mut counters: Counters, batch: &mut BatchRecord, facts: EventFacts) -
     counters.digest = Some(chain::next(counters.digest, parts));
     let happened = Happened { batch: batch.id, digest: counters.digest, facts: Some(facts), previous: None };
     let event = record::encode_event(&happened);
-    let due = due(batch).map(|key| Put::Record(key, record::encode_texts(&[batch.workspace.to_string()])));
     let puts = [
         Put::Record(keys::batch(batch.id), content),
         Put::Record(keys::state(batch.id), state),
@@ -117,13 +115,16 @@ fn put_new(mut counters: Counters, batch: &mut BatchRecord, facts: EventFacts) -
         Put::Record(keys::listed(&batch.workspace, batch.revision), id),
         Put::Record(keys::workspace(&batch.workspace), record::encode_counters(counters)),
     ];
-    puts.into_iter().chain(due).chain(sessions::put_flight(None, batch)).collect()
+    puts.into_iter().chain(put_due(batch)).chain(sessions::put_flight(None, batch)).collect()
 }
 
 /// Where a batch that can expire is listed by that time.
 fn due(batch: &BatchRecord) -> Option<keys::Key> {
-    let preparation = batch.preparation().filter(|_| batch.state == BatchState::Prepared)?;
-    Some(keys::due(preparation.expires, batch.id))
+    Some(keys::due(batch.expires()?, batch.id))
+}
+
+fn put_due(batch: &BatchRecord) -> Option<Put> {
+    due(batch).map(|key| Put::Record(key, record::encode_texts(&[batch.workspace.to_string()])))
 }
 
 /// Moves a batch from one state to another one, with the files that it left.
@@ -174,7 +175,8 @@ fn put_step(counters: &mut Counters, mut batch: BatchRecord, step: Transition) -
         Put::Record(keys::workspace(&batch.workspace), record::encode_counters(*counters)),
     ];
     let flight = sessions::put_flight(Some(former), &batch);
-    (batch, puts.into_iter().chain(no_longer_due).chain(flight).collect())
+    let due = put_due(&batch);
+    (batch, puts.into_iter().chain(no_longer_due).chain(due).chain(flight).collect())
 }
 
 /// What takes over files as they are since an event.
