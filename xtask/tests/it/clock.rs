@@ -10,7 +10,7 @@ use crate::local_batches::{Batches, label, labelled};
 use crate::processes::{Machine, Running, eventually, json, wait_until_served, write};
 use crate::tool_calls::mcp::Model;
 
-/// A clock that a test sets. Programs started with it read it at every look.
+/// A wall clock that a test sets. Programs started with it read it at every look; their monotonic clocks run on.
 pub(crate) struct Clock {
     preload: PathBuf,
     file: PathBuf,
@@ -32,16 +32,10 @@ impl Clock {
         write(&self.file, offset);
     }
 
-    /// Lets a program see it as the time of day; its monotonic clock runs on.
+    /// Lets a program see this clock.
     pub(crate) fn show(&self, command: &mut Command) {
-        self.pass(command);
-        command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-    }
-
-    /// Lets a program see time itself pass by it.
-    pub(crate) fn pass(&self, command: &mut Command) {
         command.env("LD_PRELOAD", &self.preload).env("FAKETIME_TIMESTAMP_FILE", &self.file);
-        command.env("FAKETIME_NO_CACHE", "1");
+        command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     }
 
     /// What a command on the project prints as JSON, and its exit code.

@@ -3,7 +3,7 @@
 //! A scenario begins with `== TITLE`, with `IDS: ` before the title where it holds rules of the register. Its parts begin with
 //! `--- ` and a word, and are carried out one after the other:
 //! - `file PATH` writes a file of the project and `policy` the user's policy, with the lines below; `link PATH -> TARGET` makes a
-//!   link and `dir PATH mode=OCTAL` a directory. `clock +SECONDS` is so much later than the scenario's beginning.
+//!   link and `dir PATH mode=OCTAL` a directory.
 //! - `call TOOL [by NAME]` calls a tool with the lines below as its arguments. Callers of different names are different owners.
 //! - `done` means that this call succeeded, `refused CODE [DETAIL]` that it was refused. The lines below, if any, are what
 //!   its structured answer has to contain: objects may have further keys, lists are complete, and `...` in a text stands for any.
@@ -11,44 +11,48 @@
 //! - `keep NAME = KEY.KEY...` keeps a value of the structured answer: later, `$NAME` stands for it.
 //! - `after PATH` is a file afterwards, `after PATH gone` none. Everything else has to be as before.
 //!
+//! What follows `only MCP` or `only gRPC` holds over that way alone, up to the next `only`: the ways differ there.
+//!
 //! With `cases`, the scenario is played once for each line `ONE => TWO ...`, with `$1`, `$2` and so on in all of its parts
-//! replaced. In files `\r \n \t \0 \\ \xNN` are bytes, and a `\c` at the end of a line joins it to nothing. In arguments and answers, `{{sha PATH}}`,
-//! `{{xNN}}` and `{{N times TEXT}}` are replaced.
+//! replaced. In files `\r \n \t \0 \\ \xNN` are bytes, and a `\c` at the end of a line joins it to nothing. In arguments and
+//! answers, `{{sha PATH}}`, `{{xNN}}` and `{{N times TEXT}}` are replaced.
 
 mod answer;
 mod grpc;
 pub(crate) mod mcp;
 mod play;
 
+use self::grpc::Grpc;
 use self::mcp::Mcp;
 use self::play::play_all;
 
 /// Plays a file of scenarios over each way in.
 fn play_every_way(text: &str) {
     play_all(&mut Mcp::new(), text);
+    play_all(&mut Grpc::new(), text);
+}
+
+#[test]
+fn a_look_is_answered_alike() {
+    play_every_way(include_str!("tool_calls/looks.txt"));
 }
 
 #[test]
 fn a_file_is_created_as_the_contract_says() {
-    play_every_way(include_str!("tool_calls/create_file.txt"));
+    play_all(&mut Mcp::new(), include_str!("tool_calls/create_file.txt"));
 }
 
 #[test]
 fn a_file_is_patched_by_its_text() {
-    play_every_way(include_str!("tool_calls/patch.txt"));
+    play_all(&mut Mcp::new(), include_str!("tool_calls/patch.txt"));
 }
 
 #[test]
 fn an_edit_is_planned_and_applied() {
-    play_every_way(include_str!("tool_calls/plans.txt"));
+    play_all(&mut Mcp::new(), include_str!("tool_calls/plans.txt"));
 }
 
 #[test]
 fn a_bad_call_is_refused_by_name() {
-    play_every_way(include_str!("tool_calls/bad_calls.txt"));
-}
-
-#[test]
-fn a_plan_has_its_time() {
-    play_all(&mut Mcp::timed(), include_str!("tool_calls/expiry.txt"));
+    play_all(&mut Mcp::new(), include_str!("tool_calls/bad_calls.txt"));
 }

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::play::{Call, WayIn};
-use crate::clock::Clock;
 use crate::processes::{Machine, Running};
 
 /// A client of `aptix mcp`.
@@ -73,19 +72,12 @@ impl Model {
 /// A machine, and the models that are connected to its tools.
 pub(super) struct Mcp {
     machine: Machine,
-    clock: Option<Clock>,
     models: BTreeMap<String, Model>,
 }
 
 impl Mcp {
     pub(super) fn new() -> Self {
-        Self { machine: Machine::new().with_modes(), clock: None, models: BTreeMap::new() }
-    }
-
-    /// One whose time is set by the scenarios.
-    pub(super) fn timed() -> Self {
-        let way = Self::new();
-        Self { clock: Some(Clock::of(&way.machine)), ..way }
+        Self { machine: Machine::new().with_modes(), models: BTreeMap::new() }
     }
 }
 
@@ -98,17 +90,12 @@ impl WayIn for Mcp {
         &self.machine
     }
 
-    fn clock(&self) -> Option<&Clock> {
-        self.clock.as_ref()
-    }
-
     fn begin(&mut self) {
         self.models.clear();
     }
 
     fn call(&mut self, call: &Call<'_>) -> Answer {
-        let surround = |command: &mut Command| self.clock.iter().for_each(|clock| clock.pass(command));
-        let start = || Model::start_in(&self.machine, surround);
+        let start = || Model::start(&self.machine);
         let model = self.models.entry(call.by.to_owned()).or_insert_with(start);
         // A message is one line.
         model.call_with(call.tool, &call.arguments.replace('\n', " "))

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::answer::{Answer, lacking};
-use crate::clock::Clock;
 use crate::processes::{Machine, make};
 use crate::scenario_text::{Part, Scenario, document, parse, unescaped};
 use crate::tree::{self, Entry, Tree, assert_same};
@@ -30,9 +29,6 @@ pub(super) trait WayIn {
 
     /// The machine with the project.
     fn machine(&self) -> &Machine;
-
-    /// The clock that it goes by, if it is one that is set.
-    fn clock(&self) -> Option<&Clock>;
 
     /// Makes the callers of what follows other ones than before.
     fn begin(&mut self);
@@ -83,24 +79,31 @@ impl<'a> Play<'a> {
     #[expect(clippy::disallowed_methods, reason = "a test's own files")]
     fn begin(way: &'a mut dyn WayIn, name: &'a str) -> Self {
         way.begin();
-        way.clock().into_iter().for_each(|clock| clock.set("+0"));
         way.machine().set_policy("");
         let project = way.machine().path("project");
-        fs::remove_dir_all(&project).unwrap();
-        make(&project);
+        // The directory itself stays: it is held open by those who serve it.
+        for entry in fs::read_dir(&project).unwrap() {
+            let entry = entry.unwrap();
+            let remove = if entry.file_type().unwrap().is_dir() { fs::remove_dir_all } else { fs::remove_file };
+            remove(entry.path()).unwrap();
+        }
         Self { way, name, project, expected: Tree::new(), kept: BTreeMap::new(), answer: None }
     }
 
     fn run(mut self, scenario: &Scenario) {
+        let mut only = "";
         for part in &scenario.parts {
-            self.step(part);
+            match part.word.as_str() {
+                "only" => only = &part.rest,
+                _ if only.is_empty() || only == self.way.name() => self.step(part),
+                _ => {}
+            }
         }
         self.check_tree();
     }
 
     fn step(&mut self, part: &Part) {
         match part.word.as_str() {
-            "clock" => self.way.clock().expect("the way in has a clock").set(&part.rest),
             "file" | "dir" | "link" | "policy" => {
                 self.check_tree();
                 self.lay_out(part);
