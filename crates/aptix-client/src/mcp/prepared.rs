@@ -14,7 +14,7 @@ use aptix_model::reason::Reason;
 use aptix_model::report::Report;
 use aptix_model::tools::preview::Phase;
 use aptix_model::tools::result::BatchResult;
-use aptix_model::tools::result::tool_result::{DIFF_BYTES, ToolResult, of_batch, of_previewed, refused};
+use aptix_model::tools::result::tool_result::{DIFF_BYTES, PREPARE_AGAIN, ToolResult, of_batch, of_previewed, refused};
 use aptix_model::tools::result::words::BatchWords;
 use aptix_model::tools::tool::Form;
 
@@ -72,7 +72,7 @@ fn plan(author: &Author, called: &Called, batch: &Batch, existing: Option<FilePa
     let shown = Report { diff: preview.diff.clone().unwrap_or_default(), ..plan.report.clone() };
     let words = BatchWords::of(batch, PathStyle::InRoot, None);
     let result = BatchResult { dry_run: true, ..BatchResult::new(words, Ok(Some(&shown))) };
-    let answer = of_previewed(&result, &preview, phase);
+    let answer = of_previewed(&result, Some(&preview), phase);
     Hunks::lock(&author.workspace)?.keep(slot, &Prepared { batch: batch.clone(), plan }, caller)?;
     Ok(answer)
 }
@@ -100,7 +100,7 @@ pub(super) fn apply(author: &Author, called: &Called, id: FilePatchId, until: &U
     match (&tried.outcome, seen) {
         (Ok(_), Some(preview)) => {
             hunks.applied(id);
-            of_previewed(&tried.result(batch), &preview, Phase::Applied { hunk: id })
+            of_previewed(&tried.result(batch), Some(&preview), Phase::Applied { hunk: id })
         }
         _ => of_batch(&tried.result(batch)),
     }
@@ -109,8 +109,7 @@ pub(super) fn apply(author: &Author, called: &Called, id: FilePatchId, until: &U
 /// The refusal of a plan whose file changed, with the next step that this connection has.
 fn in_its_place(mut refusal: Refusal) -> Refusal {
     for failure in refusal.failures.iter_mut().filter(|failure| failure.reason == Reason::FileChanged) {
-        let hint = "prepare the edit again, with existing_hunk_id to take this one's place, look at it, then apply it";
-        failure.hint = Some(hint.to_owned());
+        failure.hint = Some(PREPARE_AGAIN.to_owned());
     }
     refusal
 }

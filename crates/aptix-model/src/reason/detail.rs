@@ -222,6 +222,8 @@ catalogue! {
         UnknownQuestion = "UNKNOWN_QUESTION",
         /// No agent that can answer serves the workspace.
         NoAgent = "NO_AGENT",
+        /// A batch that is stored and had not ended when its caller's time was over.
+        Pending = "PENDING",
         /// The agent went before it answered.
         AgentLost = "AGENT_LOST",
         /// The agent's answer does not fit the question.

@@ -3,9 +3,13 @@
 use aptix_model::id::WorkspaceId;
 use aptix_model::live::FileSelector;
 use aptix_model::path::{RootedPath, WorkspacePath};
+use aptix_model::path_style;
 
 use super::Dispatcher;
 use crate::store::StoreError;
+
+/// How results name files, and the name of the only root where it is known.
+pub type Naming = (path_style::PathStyle, Option<String>);
 
 /// How paths are written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,6 +28,16 @@ impl Dispatcher {
             (Some(only), true) => PathStyle::Relative(only),
             _ => PathStyle::Rooted,
         })
+    }
+
+    /// How results name the files of a workspace, and the name of its only root, by the roots that its newest agent named.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn naming(&self, workspace: &WorkspaceId) -> Result<Naming, StoreError> {
+        let mut roots = self.roots(workspace).await?;
+        let style = path_style::PathStyle::among(roots.len());
+        Ok((style, roots.pop().filter(|_| roots.is_empty())))
     }
 
     /// The names of a workspace's roots, as its newest agent named them; empty if none did.

@@ -105,7 +105,7 @@ pub(super) fn tool(answer: v1::ToolAnswer) -> Result<v1::CallToolResponse, Misfi
     if !is_object(&structured) {
         return Err("the structured answer of a tool is no JSON object".to_owned());
     }
-    Ok(v1::CallToolResponse { text, structured, is_error })
+    Ok(v1::CallToolResponse { text, structured, is_error, ..v1::CallToolResponse::default() })
 }
 
 fn check_count(asked: usize, answered: usize) -> Result<(), Misfit> {

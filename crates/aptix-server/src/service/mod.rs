@@ -27,5 +27,7 @@ mod status;
 mod submitted;
 pub mod tool;
 mod tool_call;
+mod tool_results;
+mod tool_writes;
 mod upload;
 pub mod workspace;

@@ -34,35 +34,44 @@ pub(super) async fn prepare(
     request: v1::PrepareBatchRequest,
     (trace, began): (&Trace, Instant),
 ) -> Result<v1::PrepareBatchResponse, Refusal> {
-    let (mut submitted, preparing) = read(dispatcher, request)?;
+    let (submitted, preparing) = read(dispatcher, request)?;
     trace.log(began.elapsed(), Event::Received(&submitted.submission.batch));
-    refuse_per_file(&submitted.submission.batch)?;
-    let checked = dispatcher.check(&submitted.submission).await.map_err(|refusal| submitted.in_terms(refusal));
-    let asked = question(&submitted.submission.batch, &submitted.submission.origin);
-    let contents = submitted.detach_contents();
-    let stored = match dispatcher.prepared_before(&submitted.submission, &preparing).await? {
-        Some(stored) => stored,
-        None => {
-            dispatcher.check_mode(&submitted.submission.workspace, &submitted.submission.origin).await?;
-            checked?;
-            dispatcher.check_replaced(&submitted.submission, &preparing).await?;
-            let planned = plan(dispatcher, (asker, patience), &submitted, asked?).await?;
-            check_room(&submitted.submission.batch, &planned)?;
-            let submission = submitted.submission;
-            for (blob, bytes) in contents {
-                dispatcher.keep_content(&asker.peer, &submission.workspace, blob, bytes).await?;
-            }
-            dispatcher.keep_prepared(submission, (&preparing, planned), began).await?
-        }
-    };
-    let (dialect, warnings) = submitted.document.map(|(dialect, found)| (dialect.name(), found)).unwrap_or_default();
+    let (view, document) = (submitted.view, submitted.document.clone());
+    let stored = keep(dispatcher, (asker, patience), (submitted, &preparing), began).await?;
+    let (dialect, warnings) = document.map(|(dialect, found)| (dialect.name(), found)).unwrap_or_default();
     let v1::SubmitBatchResponse { batch, warnings, dialect, .. } = fit::submitted(v1::SubmitBatchResponse {
-        batch: Some(fit::answer(submitted.view.message(stored))),
+        batch: Some(fit::answer(view.message(stored))),
         warnings: warnings.into_iter().take(WARNINGS).map(Into::into).collect(),
         dialect: dialect.to_owned(),
         preview: None,
     });
     Ok(v1::PrepareBatchResponse { batch, warnings, dialect })
+}
+
+/// Plans a batch and stores it with its plan, or as ended if the plan was refused; unless it was stored before.
+pub(super) async fn keep(
+    dispatcher: &Arc<Dispatcher>,
+    (asker, patience): (&Asker, Duration),
+    (mut submitted, preparing): (Submitted, &Preparing),
+    began: Instant,
+) -> Result<BatchRecord, Refusal> {
+    refuse_per_file(&submitted.submission.batch)?;
+    let checked = dispatcher.check(&submitted.submission).await.map_err(|refusal| submitted.in_terms(refusal));
+    let asked = question(&submitted.submission.batch, &submitted.submission.origin);
+    let contents = submitted.detach_contents();
+    if let Some(stored) = dispatcher.prepared_before(&submitted.submission, preparing).await? {
+        return Ok(stored);
+    }
+    dispatcher.check_mode(&submitted.submission.workspace, &submitted.submission.origin).await?;
+    checked?;
+    dispatcher.check_replaced(&submitted.submission, preparing).await?;
+    let planned = plan(dispatcher, (asker, patience), &submitted, asked?).await?;
+    check_room(&submitted.submission.batch, &planned)?;
+    let submission = submitted.submission;
+    for (blob, bytes) in contents {
+        dispatcher.keep_content(&asker.peer, &submission.workspace, blob, bytes).await?;
+    }
+    dispatcher.keep_prepared(submission, (preparing, planned), began).await
 }
 
 /// Refuses to prepare a batch that is applied file by file: its plan would bind files that may be refused.

@@ -89,18 +89,20 @@ impl Submitted {
     /// Takes out of a document what travels in blobs: the batch names them then, as the batch of an author who uploaded
     /// them does.
     pub(super) fn detach_contents(&mut self) -> Vec<(BlobRef, Bytes)> {
-        if self.document.is_none() {
-            return Vec::new();
-        }
-        let detach = |content: &mut Content| {
-            let Content::Text(text) = content else { return None };
-            let bytes = Bytes::from(std::mem::take(text));
-            let blob = BlobRef { sha256: sha256(&bytes), size_bytes: bytes.len() as u64 };
-            *content = Content::Blob(blob);
-            Some((blob, bytes))
-        };
-        self.submission.batch.large_contents().filter_map(detach).collect()
+        if self.document.is_none() { Vec::new() } else { detached(&mut self.submission.batch) }
     }
+}
+
+/// Takes out of a batch what travels in blobs.
+pub(super) fn detached(batch: &mut Batch) -> Vec<(BlobRef, Bytes)> {
+    let detach = |content: &mut Content| {
+        let Content::Text(text) = content else { return None };
+        let bytes = Bytes::from(std::mem::take(text));
+        let blob = BlobRef { sha256: sha256(&bytes), size_bytes: bytes.len() as u64 };
+        *content = Content::Blob(blob);
+        Some((blob, bytes))
+    };
+    batch.large_contents().filter_map(detach).collect()
 }
 
 /// Refuses an edit that would not fit into one message together with its ids.

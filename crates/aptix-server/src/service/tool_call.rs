@@ -1,5 +1,7 @@
-//! `ToolService.CallTool`: a call as a model wrote it. One that reads is answered by the agent, in the words of the tool.
+//! `ToolService.CallTool`: a call as a model wrote it. One that reads is answered by the agent, in the words of the tool; one that
+//! plans or writes becomes a batch (`tool_writes`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_model::batch::Origin;
@@ -13,9 +15,12 @@ use aptix_model::tools::result::tool_result::{ToolResult, refused};
 use aptix_model::tools::tool::{Form, Tool, arguments_text};
 use aptix_model::wire::question::Ask;
 use aptix_model::wire::{self, fit, v1, v1::answer, v1::question};
+use prost::Message as _;
 use tokio::time::Instant;
 
 use super::agent_answer::{self, wrong};
+use super::tool_results::Answered;
+use super::tool_writes::Writing;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::refusal::Refusal;
 use crate::ticket::Asker;
@@ -25,6 +30,8 @@ struct Caller {
     workspace: WorkspaceId,
     origin: Origin,
     request_id: Option<RequestId>,
+    owner: Option<OwnerId>,
+    wait: Option<Duration>,
 }
 
 /// The trace of a call.
@@ -40,7 +47,7 @@ pub(super) fn trace(request: &v1::CallToolRequest) -> Trace {
 
 /// Carries a call out. What the model did wrong is an answer.
 pub(super) async fn call(
-    dispatcher: &Dispatcher,
+    dispatcher: &Arc<Dispatcher>,
     (asker, patience): (&Asker, Duration),
     request: v1::CallToolRequest,
     (trace, began): (&Trace, std::time::Instant),
@@ -60,7 +67,12 @@ pub(super) async fn call(
         Err(failure) => return refuse(tool.form, failure),
     };
     if !only_reads(tool, arguments) {
-        return Err(not_carried_out(tool, caller.request_id.as_ref()).into());
+        let Caller { workspace, origin, request_id, owner, wait } = caller;
+        let request_id = request_id.ok_or_else(|| no_request_id(tool))?;
+        let wait = wait.map_or(patience, |wait| wait.min(patience));
+        let writing =
+            Writing { dispatcher, asker, patience, wait, tool, workspace, request_id, owner, origin, trace, began };
+        return Ok(answered(writing.carry_out(arguments).await?)?);
     }
     let ask = Ask(question::Ask::CallTool(v1::ToolQuestion {
         tool: tool.name.to_owned(),
@@ -87,36 +99,30 @@ fn caller(dispatcher: &Dispatcher, request: &v1::CallToolRequest) -> Result<Call
     let request_id = Some(&request.request_id).filter(|id| !id.is_empty());
     let request_id = request_id.map(|id| wire::id("requestId", id)).transpose();
     let request_id = request_id.map_err(|failure| failures.push(failure));
-    if !request.owner.is_empty() {
-        failures.extend(wire::id::<OwnerId>("owner", &request.owner).err());
-    }
-    if request.wait.is_some_and(|wait| Duration::try_from(wait).is_err()) {
+    let owner = Some(&request.owner).filter(|owner| !owner.is_empty());
+    let owner = owner.map(|owner| wire::id::<OwnerId>("owner", owner)).transpose();
+    let owner = owner.map_err(|failure| failures.push(failure));
+    let wait = request.wait.map(Duration::try_from).transpose().map_err(|_| {
         let failure = Failure::new(Reason::InvalidRequest, "wait is not a time of 0 or more seconds");
         failures.push(failure.detail(Detail::Number).field("wait"));
-    }
+    });
     let origin = request.origin.clone().map(Into::into).unwrap_or_default();
     failures.extend(dispatcher.check_origin(&origin));
-    match (workspace, request_id) {
-        (Ok(workspace), Ok(request_id)) if failures.is_empty() => Ok(Caller { workspace, origin, request_id }),
+    match (workspace, request_id, owner, wait) {
+        (Ok(workspace), Ok(request_id), Ok(owner), Ok(wait)) if failures.is_empty() => {
+            Ok(Caller { workspace, origin, request_id, owner, wait })
+        }
         _ => Err(Refusal::Invalid(failures)),
     }
 }
 
-/// The refusal of a call that plans or writes.
-fn not_carried_out(tool: &Tool, request_id: Option<&RequestId>) -> Failure {
-    if request_id.is_none() {
-        let message = format!("requestId is not set, and {} plans or writes", tool.name);
-        return Failure::new(Reason::InvalidRequest, message)
-            .detail(Detail::Missing)
-            .field("requestId")
-            .hint("choose a new request id for each such call, and repeat the call under the same one");
-    }
-    let message = format!("{} plans or writes, and this version carries out calls that read", tool.name);
-    let hint = match tool.dialect {
-        Some(dialect) => format!("submit its arguments with SubmitBatch, as a document of the dialect {dialect}"),
-        None => "submit the edit with SubmitBatch".to_owned(),
-    };
-    Failure::new(Reason::InvalidRequest, message).detail(Detail::UnknownOperation).field("tool").hint(hint)
+/// The refusal of a call that plans or writes and cannot be repeated.
+fn no_request_id(tool: &Tool) -> Failure {
+    let message = format!("requestId is not set, and {} plans or writes", tool.name);
+    Failure::new(Reason::InvalidRequest, message)
+        .detail(Detail::Missing)
+        .field("requestId")
+        .hint("choose a new request id for each such call, and repeat the call under the same one")
 }
 
 fn too_large(bytes: usize) -> Failure {
@@ -126,5 +132,29 @@ fn too_large(bytes: usize) -> Failure {
 
 fn message(result: ToolResult) -> v1::CallToolResponse {
     let ToolResult { structured, text, is_error } = result;
-    v1::CallToolResponse { text, structured: structured.to_string(), is_error }
+    v1::CallToolResponse { text, structured: structured.to_string(), is_error, ..v1::CallToolResponse::default() }
+}
+
+/// The answer of a call that plans or writes.
+///
+/// # Errors
+/// TOO_LARGE where it does not fit into a message without its files either.
+fn answered(Answered { mut result, batch }: Answered) -> Result<v1::CallToolResponse, Failure> {
+    let encode = |result: &ToolResult| {
+        let state = batch.map_or(v1::BatchState::Unspecified, |(_, state)| state.into());
+        let batch_id = batch.map(|(id, _)| id.to_string()).unwrap_or_default();
+        v1::CallToolResponse { batch_id, state: state.into(), ..message(result.clone()) }
+    };
+    let answer = encode(&result);
+    if answer.encoded_len() <= fit::ROOM {
+        return Ok(answer);
+    }
+    result.leave_out_files();
+    let answer = encode(&result);
+    if answer.encoded_len() <= fit::ROOM {
+        return Ok(answer);
+    }
+    let message = format!("the answer about batch {} takes {} bytes", answer.batch_id, answer.encoded_len());
+    let failure = Failure::new(Reason::TooLarge, format!("{message}, a message carries {}", fit::ROOM));
+    Err(failure.detail(Detail::Document).hint("read what became of the batch with GetBatch"))
 }

@@ -36,6 +36,7 @@ mod sessions;
 mod store_contract;
 mod submit;
 mod tool_calls;
+mod tool_writes;
 mod tools;
 mod unacceptable;
 mod uploads;

@@ -15,6 +15,10 @@ use crate::tools::create_file::Created;
 use crate::tools::preview::{Phase, Summary};
 use crate::tools::tool::Form;
 
+/// What to do where a planned edit does not fit its file any more.
+pub const PREPARE_AGAIN: &str =
+    "prepare the edit again, with existing_hunk_id to take this one's place, look at it, then apply it";
+
 /// Bytes of diff that a result may carry.
 pub const DIFF_BYTES: usize = 256 << 10;
 
@@ -86,6 +90,20 @@ impl ToolResult {
             warnings.push(warning_object(warning));
         }
     }
+
+    /// Leaves out what became of each file, and says so: for a way that the whole result is too large for.
+    pub fn leave_out_files(&mut self) {
+        for place in ["/files", "/result/files"] {
+            if let Some(files) = self.structured.pointer_mut(place) {
+                *files = json!([]);
+            }
+        }
+        let message = "the answer is too large with its files, which are left out: look at the files with read_file";
+        self.warn(&Warning { code: "FILES_OMITTED".to_owned(), message: message.to_owned(), line: None });
+        if let Some(text) = self.text.first_mut() {
+            *text = self.structured.to_string();
+        }
+    }
 }
 
 fn warning_line(warning: &Warning) -> String {
@@ -152,23 +170,30 @@ pub fn of_record(result: &BatchResult<'_>) -> ToolResult {
     serialized(&object(result, tool_for), false)
 }
 
-/// The result of a call that planned an edit, or applied one that was planned: with its preview.
+/// The result of a call that planned an edit, or applied one that was planned: with its preview, which an agent of an earlier
+/// version does not report.
 #[must_use]
-pub fn of_previewed(result: &BatchResult<'_>, preview: &Preview, phase: Phase) -> ToolResult {
+pub fn of_previewed(result: &BatchResult<'_>, preview: Option<&Preview>, phase: Phase) -> ToolResult {
     let mut answer = serialized(&object(result, tool_for), false);
     let (hunk, expires) = match phase {
         Phase::Planned { hunk, expires } => (hunk, Some(expires.0)),
         Phase::Applied { hunk } => (hunk, None),
+    };
+    if let Some(object) = answer.structured.as_object_mut() {
+        object.insert("hunkId".to_owned(), hunk.to_string().into());
+        if let Some(expires) = expires {
+            object.insert("expiresAtMs".to_owned(), expires.into());
+        }
+    }
+    let Some(preview) = preview else {
+        answer.text = vec![answer.structured.to_string()];
+        return answer;
     };
     let summary = Summary::of(preview, phase);
     // A summary is texts and numbers: there is nothing in it that JSON or YAML could refuse.
     let (yaml, json) = (summary.to_yaml().unwrap_or_default(), serde_json::to_value(&summary).unwrap_or_default());
     if let Some(object) = answer.structured.as_object_mut() {
         object.insert("preview".to_owned(), json);
-        object.insert("hunkId".to_owned(), hunk.to_string().into());
-        if let Some(expires) = expires {
-            object.insert("expiresAtMs".to_owned(), expires.into());
-        }
     }
     let diff = preview.diff.clone().unwrap_or_else(|| format!("the diff has more than {DIFF_BYTES} bytes"));
     ToolResult { text: vec![yaml, diff], ..answer }

@@ -6680,9 +6680,15 @@ pub struct CallToolResponse {
     /// The answer for programs: a JSON object as the tool's output schema describes it.
     #[prost(string, tag = "2")]
     pub structured: ::prost::alloc::string::String,
-    /// Whether the call was refused: nothing was read or changed.
+    /// Whether the call was refused, or its batch has not ended.
     #[prost(bool, tag = "3")]
     pub is_error: bool,
+    /// The batch that the call planned, wrote or had applied. Empty if it reads, or nothing was stored.
+    #[prost(string, tag = "4")]
+    pub batch_id: ::prost::alloc::string::String,
+    /// The state of that batch.
+    #[prost(enumeration = "BatchState", tag = "5")]
+    pub state: i32,
 }
 /// Asks for the guide.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -6900,12 +6906,20 @@ pub mod tool_service_client {
         /// by no search. An absolute path inside a root means the file in that root. The call is cancelled with its caller. It may
         /// be repeated.
         ///
-        /// A call that plans or writes is refused by this version: submit its arguments with BatchService.SubmitBatch if the tool
-        /// takes a document (ToolDefinition.dialect).
+        /// A call that writes is stored as a batch under its request_id, and its end is waited for. A batch that has not ended when the
+        /// time to wait is over is answered with its id and state, and is_error (DEADLINE_EXCEEDED.PENDING): it may still be applied, and the
+        /// same call, repeated under the same request_id, goes on waiting. A batch that has ended is answered as it ended, however often
+        /// the call is repeated. Without an agent the batch waits for one. Absolute paths are refused: the workstation alone knows where
+        /// its roots are.
+        ///
+        /// A call that plans (TOOL_KIND_PLAN) prepares a batch, as PrepareBatch does, for an hour; hunkId of the answer names it. Only its
+        /// owner may have it applied (apply_file_modification) or replaced (existing_hunk_id): WRONG_OWNER, HUNK_EXPIRED and
+        /// INVALID_STATE.OTHER_KIND are answers.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: an id, a time or a text is not as described there; request_id is missing and the tool plans or writes.
-        /// - INVALID_ARGUMENT (INVALID_REQUEST.UNKNOWN_OPERATION): the tool plans or writes.
+        /// - INVALID_ARGUMENT: an id, a time or a text is not as described there; request_id is missing and the tool plans or writes; owner
+        ///   is missing, the tool plans or applies a plan, and the session of origin cannot be an owner.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request id was used for another batch.
         /// - INVALID_ARGUMENT (TOO_LARGE): the answer does not fit into a message; the message names the next step.
         /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT): no agent serves the workspace, or it is of a version that carries out no calls.
         /// - UNAVAILABLE (UNAVAILABLE.AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
@@ -7002,12 +7016,20 @@ pub mod tool_service_server {
         /// by no search. An absolute path inside a root means the file in that root. The call is cancelled with its caller. It may
         /// be repeated.
         ///
-        /// A call that plans or writes is refused by this version: submit its arguments with BatchService.SubmitBatch if the tool
-        /// takes a document (ToolDefinition.dialect).
+        /// A call that writes is stored as a batch under its request_id, and its end is waited for. A batch that has not ended when the
+        /// time to wait is over is answered with its id and state, and is_error (DEADLINE_EXCEEDED.PENDING): it may still be applied, and the
+        /// same call, repeated under the same request_id, goes on waiting. A batch that has ended is answered as it ended, however often
+        /// the call is repeated. Without an agent the batch waits for one. Absolute paths are refused: the workstation alone knows where
+        /// its roots are.
+        ///
+        /// A call that plans (TOOL_KIND_PLAN) prepares a batch, as PrepareBatch does, for an hour; hunkId of the answer names it. Only its
+        /// owner may have it applied (apply_file_modification) or replaced (existing_hunk_id): WRONG_OWNER, HUNK_EXPIRED and
+        /// INVALID_STATE.OTHER_KIND are answers.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: an id, a time or a text is not as described there; request_id is missing and the tool plans or writes.
-        /// - INVALID_ARGUMENT (INVALID_REQUEST.UNKNOWN_OPERATION): the tool plans or writes.
+        /// - INVALID_ARGUMENT: an id, a time or a text is not as described there; request_id is missing and the tool plans or writes; owner
+        ///   is missing, the tool plans or applies a plan, and the session of origin cannot be an owner.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request id was used for another batch.
         /// - INVALID_ARGUMENT (TOO_LARGE): the answer does not fit into a message; the message names the next step.
         /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT): no agent serves the workspace, or it is of a version that carries out no calls.
         /// - UNAVAILABLE (UNAVAILABLE.AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.

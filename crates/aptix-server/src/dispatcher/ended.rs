@@ -1,0 +1,42 @@
+//! Waits for the end of a batch on behalf of one call. A call that stops waiting changes nothing about the batch.
+
+use aptix_model::record::BatchRecord;
+use tokio::time::{Instant, timeout_at};
+
+use super::Dispatcher;
+use super::refusal::{Refusal, full, shutting_down};
+use super::wake::Topic;
+use crate::store::BatchSelector;
+use crate::ticket::Asker;
+
+impl Dispatcher {
+    /// The batch once it has ended; at the deadline, as it is then. While it waits the call gives back its places among the calls
+    /// that are worked on, and takes one among those that wait for an agent.
+    ///
+    /// # Errors
+    /// When too many calls wait, the store fails, or the server shuts down. The batch stays as it is.
+    pub async fn ended(&self, asker: &Asker, batch: BatchRecord, deadline: Instant) -> Result<BatchRecord, Refusal> {
+        if !batch.state.is_open() {
+            return Ok(batch);
+        }
+        let too_many = |found| Refusal::denied(full("questions", found));
+        let _place = self.questions.take(&asker.peer, 1).map_err(too_many)?;
+        asker.release();
+        let mut waker = self.wakes.subscribe(Topic::Batch(batch.id));
+        loop {
+            // Read after the waker was set up: no step is missed in between.
+            let now = self.batch(&batch.workspace, BatchSelector::Id(batch.id)).await?;
+            if !now.state.is_open() {
+                return Ok(now);
+            }
+            tokio::select! {
+                () = self.closing.cancelled() => return Err(Refusal::denied(shutting_down())),
+                woken = timeout_at(deadline, waker.woken()) => {
+                    if woken.is_err() {
+                        return Ok(now);
+                    }
+                }
+            }
+        }
+    }
+}

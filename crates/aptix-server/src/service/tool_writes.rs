@@ -1,0 +1,282 @@
+//! Calls of tools that plan or write: they become batches under the call's request id, and are answered in the words of the tool.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aptix_engine::hunk::HunkError;
+use aptix_model::batch::{Batch, FilePatch, Origin};
+use aptix_model::documents::terms::{Wording, in_words_of};
+use aptix_model::events::event::Event;
+use aptix_model::events::trace::Trace;
+use aptix_model::failure::Failure;
+use aptix_model::id::{BatchId, FilePatchId, OwnerId, RequestId, WorkspaceId};
+use aptix_model::id_block;
+use aptix_model::reason::{Detail, Reason};
+use aptix_model::record::BatchRecord;
+use aptix_model::report::Warning;
+use aptix_model::tools::roots::Roots;
+use aptix_model::tools::tool::{Call, Form, Tool};
+use aptix_model::wire::View;
+
+use super::prepared;
+use super::submitted::{Submitted, check_size, detached, edit_bytes};
+use super::tool_results::{Answered, Shown, refused, refused_batch};
+use crate::dispatcher::Dispatcher;
+use crate::dispatcher::path_style::Naming;
+use crate::dispatcher::prepared::{DEFAULT_LIFE, Preparing};
+use crate::dispatcher::read::ReadError;
+use crate::dispatcher::refusal::{Refusal, broken_off};
+use crate::dispatcher::revert::{Reversal, Reverts};
+use crate::dispatcher::submit::{Submission, log_repeated};
+use crate::store::BatchSelector;
+use crate::ticket::Asker;
+
+/// A call that plans or writes.
+pub(super) struct Writing<'a> {
+    pub(super) dispatcher: &'a Arc<Dispatcher>,
+    pub(super) asker: &'a Asker,
+    /// How long an agent's plan is waited for.
+    pub(super) patience: Duration,
+    /// How long the end of a batch is waited for.
+    pub(super) wait: Duration,
+    pub(super) tool: &'static Tool,
+    pub(super) workspace: WorkspaceId,
+    pub(super) request_id: RequestId,
+    /// Who may apply or replace what the call plans, if the caller says so.
+    pub(super) owner: Option<OwnerId>,
+    pub(super) origin: Origin,
+    pub(super) trace: &'a Trace,
+    pub(super) began: Instant,
+}
+
+impl Writing<'_> {
+    /// Carries the call out. What the model did wrong is an answer.
+    ///
+    /// # Errors
+    /// What the calling service did wrong, and what hinders the call now.
+    pub(super) async fn carry_out(&self, arguments: &str) -> Result<Answered, Refusal> {
+        let form = self.tool.form;
+        // Where the roots are is known to the workstation alone: an absolute path is refused.
+        let call = match self.tool.parse(arguments, &Roots::default()) {
+            Ok(call) => call,
+            Err(document) => {
+                let refusal = self.dispatcher.refuse(Vec::new(), &self.origin, Some(document));
+                return Ok(self.refused(form, refusal.failures()));
+            }
+        };
+        match call {
+            Call::Document(document) => {
+                self.write(document.batch, Wording::Document(document.dialect), &document.warnings).await
+            }
+            Call::Edit { patch, wording } => self.write(of_file(patch), wording, &[]).await,
+            Call::Prepare { patch, existing } => self.prepare(of_file(patch), existing).await,
+            Call::Apply { hunk } => self.apply(hunk).await,
+            Call::Undo { batch } => self.undo(batch).await,
+            // What only reads is asked of the agent instead.
+            Call::Look(_) => Err(Refusal::denied(broken_off())),
+        }
+    }
+
+    fn submission(&self, batch: Batch) -> Submission {
+        let (workspace, request_id) = (self.workspace.clone(), self.request_id.clone());
+        Submission { workspace, request_id, batch, origin: self.origin.clone() }
+    }
+
+    /// Answers a call of which nothing is stored.
+    fn refused(&self, form: Form, failures: &[Failure]) -> Answered {
+        self.trace.log(self.began.elapsed(), Event::Refused(None, failures));
+        refused(form, failures)
+    }
+
+    /// Stores a batch, and waits for its end.
+    async fn write(&self, batch: Batch, wording: Wording, warnings: &[Warning]) -> Result<Answered, Refusal> {
+        let mut submission = self.submission(batch);
+        self.trace.log(self.began.elapsed(), Event::Received(&submission.batch));
+        let checked = self.dispatcher.check(&submission).await;
+        let contents = detached(&mut submission.batch);
+        let sized = check_size(edit_bytes(&submission.batch), &submission.batch).map_err(Refusal::from);
+        let allowed = self.dispatcher.check_mode(&self.workspace, &self.origin).await;
+        let stored = match allowed.and(sized).and(checked) {
+            Ok(()) => {
+                for (blob, bytes) in contents {
+                    self.dispatcher.keep_content(&self.asker.peer, &self.workspace, blob, bytes).await?;
+                }
+                match self.dispatcher.keep(submission.into_record(), self.began).await {
+                    Ok(stored) => stored,
+                    // The mode of the session has changed in between.
+                    Err(refusal) => return Ok(self.refused(self.tool.form, &for_model(refusal)?)),
+                }
+            }
+            // It may be the retry of a batch that was stored under other limits: that is answered, not refused.
+            Err(refusal) => match self.dispatcher.stored_before(&submission).await? {
+                Some(stored) => {
+                    log_repeated(&stored, self.began);
+                    stored
+                }
+                None => {
+                    let failures = in_words_of(wording, &submission.batch, for_model(refusal)?);
+                    self.trace.log(self.began.elapsed(), Event::Refused(Some(&submission.batch), &failures));
+                    let naming = self.dispatcher.naming(&self.workspace).await?;
+                    return Ok(refused_batch(self.tool.form, &submission.batch, &failures, &naming));
+                }
+            },
+        };
+        let (record, naming) = self.ended(stored).await?;
+        let shown = self.shown(&record, &naming, wording).await?;
+        Ok(shown.document(self.tool.form, warnings))
+    }
+
+    /// Plans an edit, and keeps the plan.
+    async fn prepare(&self, batch: Batch, existing: Option<FilePatchId>) -> Result<Answered, Refusal> {
+        let preparing = Preparing {
+            owner: self.owner()?,
+            life: DEFAULT_LIFE,
+            replaces: existing.map(|hunk| id_block::batch_id(hunk.0)),
+        };
+        self.trace.log(self.began.elapsed(), Event::Received(&batch));
+        let submitted = Submitted { submission: self.submission(batch.clone()), document: None, view: View::Full };
+        let asking = (self.asker, self.patience);
+        let kept = prepared::keep(self.dispatcher, asking, (submitted, &preparing), self.began).await;
+        let record = match kept {
+            Ok(record) => record,
+            Err(refusal) => {
+                let failures = in_words_of(Wording::File, &batch, for_model(refusal)?);
+                return Ok(self.refused(Form::Plain, &of_hunk(existing, failures)));
+            }
+        };
+        let naming = self.dispatcher.naming(&self.workspace).await?;
+        let shown = self.shown(&record, &naming, Wording::File).await?;
+        Ok(shown.planned())
+    }
+
+    /// Has a planned edit applied, and waits for its end.
+    async fn apply(&self, hunk: FilePatchId) -> Result<Answered, Refusal> {
+        let id = id_block::batch_id(hunk.0);
+        let missing = || self.refused(self.tool.form, &[HunkError::Missing(hunk).failure()]);
+        match self.dispatcher.batch(&self.workspace, BatchSelector::Id(id)).await {
+            Ok(planned)
+                if planned.preparation().is_some() && planned.ids.first().is_some_and(|ids| ids.file == hunk) => {}
+            Ok(_) | Err(ReadError::NotFound { .. }) => return Ok(missing()),
+            Err(error) => return Err(error.into()),
+        }
+        let by = (self.owner()?, self.request_id.clone());
+        let freed = match self.dispatcher.free(self.workspace.clone(), id, by).await {
+            Ok(freed) => freed,
+            Err(refusal) => {
+                let failures = of_hunk(Some(hunk), for_model(refusal)?);
+                return Ok(self.refused(self.tool.form, &failures));
+            }
+        };
+        let (record, naming) = self.ended(freed).await?;
+        Ok(self.shown(&record, &naming, Wording::File).await?.applied(hunk))
+    }
+
+    /// Has an applied batch taken back, and waits for the end of the batch that does.
+    async fn undo(&self, of: BatchId) -> Result<Answered, Refusal> {
+        let reversal = Reversal {
+            workspace: self.workspace.clone(),
+            of,
+            request_id: self.request_id.clone(),
+            origin: self.origin.clone(),
+            reason: None,
+            author: self.owner.as_ref().map(ToString::to_string),
+        };
+        let stored = match self.dispatcher.reversal(reversal).await {
+            Ok(Reverts::Before(stored)) => {
+                log_repeated(&stored, self.began);
+                *stored
+            }
+            Ok(Reverts::Anew(record)) => {
+                check_size(edit_bytes(&record.batch), &record.batch)?;
+                match self.dispatcher.keep(*record, self.began).await {
+                    Ok(stored) => stored,
+                    Err(refusal) => return Ok(self.refused(self.tool.form, &for_model(refusal)?)),
+                }
+            }
+            Err(refusal) => return Ok(self.refused(self.tool.form, &for_model(refusal)?)),
+        };
+        let (record, naming) = self.ended(stored).await?;
+        Ok(self.shown(&record, &naming, Wording::File).await?.undone(of))
+    }
+
+    async fn ended(&self, stored: BatchRecord) -> Result<(BatchRecord, Naming), Refusal> {
+        let deadline = tokio::time::Instant::now() + self.wait;
+        let record = self.dispatcher.ended(self.asker, stored, deadline).await?;
+        Ok((record, self.dispatcher.naming(&self.workspace).await?))
+    }
+
+    async fn shown<'s>(
+        &self,
+        record: &'s BatchRecord,
+        naming: &'s Naming,
+        wording: Wording,
+    ) -> Result<Shown<'s>, Refusal> {
+        let has_ended_unreported = record.report.is_none() && !record.state.is_open();
+        let steps = if has_ended_unreported { self.dispatcher.steps(record).await? } else { Vec::new() };
+        let why = steps.into_iter().next_back().and_then(|step| step.facts.reason);
+        let is_served = self.dispatcher.serving(&self.workspace).is_some();
+        Ok(Shown { record, naming, wording, is_served, why })
+    }
+
+    /// Who plans or applies.
+    fn owner(&self) -> Result<OwnerId, Failure> {
+        let session = || self.origin.session_id.as_ref()?.parse().ok();
+        self.owner.clone().or_else(session).ok_or_else(|| {
+            let message =
+                format!("owner is not set, the origin names no session that can be one, and {} plans", self.tool.name);
+            Failure::new(Reason::InvalidRequest, message)
+                .detail(Detail::Missing)
+                .field("owner")
+                .hint("name who may apply the plan, alike in each call of one conversation")
+        })
+    }
+}
+
+fn of_file(patch: FilePatch) -> Batch {
+    Batch { files: vec![patch], ..Batch::default() }
+}
+
+/// The failures that the model can act on.
+///
+/// # Errors
+/// What is of its service, or hinders the call now.
+fn for_model(refusal: Refusal) -> Result<Vec<Failure>, Refusal> {
+    match refusal {
+        Refusal::Invalid(failures) => Ok(failures),
+        Refusal::Denied(failure) if is_for_model(failure.reason) => Ok(vec![*failure]),
+        refusal => Err(refusal),
+    }
+}
+
+const fn is_for_model(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::NotFound
+            | Reason::PolicyDenied
+            | Reason::WrongOwner
+            | Reason::HunkExpired
+            | Reason::AlreadyApplied
+            | Reason::InvalidState
+    )
+}
+
+/// Refusals of a planned edit as its author knows it: by its hunk id.
+fn of_hunk(hunk: Option<FilePatchId>, mut failures: Vec<Failure>) -> Vec<Failure> {
+    for failure in &mut failures {
+        let known = hunk.and_then(|hunk| match (failure.reason, failure.detail) {
+            (Reason::NotFound, _) => Some(HunkError::Missing(hunk).failure()),
+            (Reason::WrongOwner, _) => Some(HunkError::WrongOwner(hunk).failure()),
+            (Reason::HunkExpired, _) => Some(HunkError::Expired(hunk).failure()),
+            _ => None,
+        });
+        match known {
+            Some(known) => *failure = known,
+            None if failure.detail == Some(Detail::OtherKind) => {
+                failure.hint =
+                    Some("leave existing_hunk_id out, or prepare with the tool that made the plan".to_owned());
+            }
+            None => {}
+        }
+    }
+    failures
+}

@@ -1,0 +1,255 @@
+//! Calls of tools that plan or write: each becomes one batch under its request id, waited for, and answered as it ends.
+
+use aptix_model::wire::v1;
+use aptix_model::wire::v1::answer::Answer;
+use prost_types::Duration;
+use serde_json::{Value, json};
+use tonic::{Code, Status};
+
+use crate::live_files::Disk;
+use crate::server::{Clients, Server, applied, assert_refused, failed, fields, next_event, sha256};
+
+const CREATE: &str = "workspace_create_file";
+
+fn request(request_id: &str, tool: &str, arguments: &Value) -> v1::CallToolRequest {
+    v1::CallToolRequest {
+        workspace_id: "w".to_owned(),
+        tool: tool.to_owned(),
+        arguments: arguments.to_string().into_bytes().into(),
+        request_id: request_id.to_owned(),
+        owner: "ann".to_owned(),
+        ..v1::CallToolRequest::default()
+    }
+}
+
+fn create(text: &str) -> Value {
+    json!({ "path": "a.txt", "content": text, "overwrite": true })
+}
+
+async fn call(client: &mut Clients, request: v1::CallToolRequest) -> Result<v1::CallToolResponse, Status> {
+    Ok(client.tools.call_tool(request).await?.into_inner())
+}
+
+/// The same call, which does not wait.
+fn impatient(request: v1::CallToolRequest) -> v1::CallToolRequest {
+    v1::CallToolRequest { wait: Some(Duration { seconds: 0, nanos: 0 }), ..request }
+}
+
+fn structured(answer: &v1::CallToolResponse) -> Value {
+    serde_json::from_str(&answer.structured).unwrap()
+}
+
+async fn count(client: &mut Clients) -> usize {
+    let request = v1::ListBatchesRequest { workspace_id: "w".to_owned(), ..v1::ListBatchesRequest::default() };
+    client.batches.list_batches(request).await.map_or(0, |listed| listed.into_inner().batches.len())
+}
+
+/// Without an agent the batch is stored and waits; the same call goes on waiting, two at once as well, and each is answered with
+/// the one end.
+#[tokio::test]
+async fn a_call_is_one_batch_however_often_it_comes() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let pending = call(&mut client, impatient(request("r1", CREATE, &create("new\n")))).await.unwrap();
+    assert_eq!((pending.is_error, pending.state()), (true, v1::BatchState::Approved));
+    let object = structured(&pending);
+    assert_eq!((&object["errorCode"], &object["detail"]), (&json!("WriteFailed"), &json!("DEADLINE_EXCEEDED")));
+    assert!(object["message"].as_str().unwrap().contains("no agent serves"), "{object}");
+
+    let (epoch, mut feed) = client.lease("w", "agent", 0).await.unwrap();
+    let event = next_event(&mut feed).await.unwrap();
+    assert_eq!(event.batch.unwrap().batch_id, pending.batch_id);
+    let again = call(&mut client, impatient(request("r1", CREATE, &create("new\n")))).await.unwrap();
+    assert_eq!((&again.batch_id, again.state()), (&pending.batch_id, v1::BatchState::Approved));
+    assert!(again.structured.contains("has not reported"), "{}", again.structured);
+
+    client.upload("w", b"new\n").await.unwrap();
+    let (mut one, mut other, mut agent) = (client.clone(), client.clone(), client.clone());
+    let report = applied(&[("app", "a.txt", b"new\n")]);
+    let (one, other, reported) = tokio::join!(
+        call(&mut one, request("r1", CREATE, &create("new\n"))),
+        call(&mut other, request("r1", CREATE, &create("new\n"))),
+        agent.report("w", &pending.batch_id, epoch, report),
+    );
+    reported.unwrap();
+    let (one, other) = (one.unwrap(), other.unwrap());
+    assert_eq!(one, other);
+    assert_eq!((one.is_error, one.state(), &one.batch_id), (false, v1::BatchState::Applied, &pending.batch_id));
+    let expected = json!({
+        "success": true, "message": "File overwritten.", "path": "a.txt", "sizeBytes": 4, "hash": sha256(b"new\n"),
+        "created": false, "overwritten": true, "errorCode": null, "detail": null,
+    });
+    assert_eq!(structured(&one), expected);
+    assert_eq!(call(&mut client, request("r1", CREATE, &create("new\n"))).await.unwrap(), one, "it has ended");
+    assert_eq!(count(&mut client).await, 1);
+
+    let reused = call(&mut client, request("r1", CREATE, &create("other\n"))).await;
+    assert_refused(reused, Code::AlreadyExists, "REQUEST_ID_REUSED", "");
+    assert_eq!(count(&mut client).await, 1);
+}
+
+/// Two calls that come at once under one new request id store one batch.
+#[tokio::test]
+async fn two_calls_at_once_store_one_batch() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (mut one, mut other) = (client.clone(), client.clone());
+    let same = || impatient(request("r1", CREATE, &create("new\n")));
+    let (one, other) = tokio::join!(call(&mut one, same()), call(&mut other, same()));
+    assert_eq!(one.unwrap().batch_id, other.unwrap().batch_id);
+    assert_eq!(count(&mut client).await, 1);
+}
+
+/// TUL-002-9.3: arguments that are none are refused by name in the form of the tool, and nothing is stored.
+#[tokio::test]
+async fn a_fault_in_the_arguments_stores_nothing() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    for (tool, arguments, code, detail) in [
+        ("edit", json!({ "file_path": 1, "old_string": "a", "new_string": "b" }), "INVALID_REQUEST", "TYPE"),
+        ("edit", json!({ "file_path": "/srv/a", "old_string": "a", "new_string": "b" }), "INVALID_PATH", "ABSOLUTE"),
+        ("patch", json!({ "path": "a.txt", "patches": [] }), "INVALID_REQUEST", "EMPTY"),
+        ("workspace_write_patch", json!({ "files": [] }), "INVALID_REQUEST", "EMPTY"),
+        ("prepare_file_append", json!({ "path": "../a", "content": "x" }), "INVALID_PATH", "TRAVERSAL"),
+        ("apply_file_modification", json!({ "hunk_id": "x" }), "INVALID_REQUEST", "ID_FORMAT"),
+        ("undo", json!({ "batch_id": "x" }), "INVALID_REQUEST", "ID_FORMAT"),
+    ] {
+        let answer = call(&mut client, request("r1", tool, &arguments)).await.unwrap();
+        assert!(answer.is_error && answer.batch_id.is_empty(), "{answer:?}");
+        let error = structured(&answer)["errors"][0].clone();
+        assert_eq!((&error["code"], &error["detail"]), (&json!(code), &json!(detail)), "{tool}: {error}");
+    }
+    let answer = call(&mut client, request("r1", CREATE, &json!({ "path": "../a", "content": "" }))).await.unwrap();
+    assert_eq!(
+        (&structured(&answer)["errorCode"], &structured(&answer)["path"]),
+        (&json!("InvalidPath"), &json!("../a"))
+    );
+    assert_eq!(count(&mut client).await, 0);
+    let unnamed = call(&mut client, request("", CREATE, &create("x"))).await.unwrap_err();
+    assert_eq!((unnamed.code(), fields(&unnamed)), (Code::InvalidArgument, vec!["requestId".to_owned()]));
+    let arguments = json!({ "path": "a.txt", "content": "x" });
+    let unowned = v1::CallToolRequest { owner: String::new(), ..request("r1", "prepare_file_append", &arguments) };
+    let unowned = call(&mut client, unowned).await.unwrap_err();
+    assert_eq!((unowned.code(), fields(&unowned)), (Code::InvalidArgument, vec!["owner".to_owned()]));
+}
+
+/// A batch that was refused, or withdrawn, is answered with why.
+#[tokio::test]
+async fn a_batch_that_is_not_applied_says_why() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, mut feed) = client.lease("w", "agent", 0).await.unwrap();
+    let write = |id| request(id, "delete_file", &json!({ "path": "a.txt" }));
+    let refused = call(&mut client, impatient(write("r1"))).await.unwrap().batch_id;
+    next_event(&mut feed).await.unwrap();
+    client.report("w", &refused, epoch, failed("FILE_MISSING")).await.unwrap();
+    let answer = call(&mut client, write("r1")).await.unwrap();
+    assert_eq!((answer.is_error, answer.state()), (true, v1::BatchState::Failed));
+    assert_eq!(structured(&answer)["errors"][0]["code"], "FILE_MISSING");
+    assert_eq!(structured(&answer)["batchId"], refused);
+
+    let withdrawn = call(&mut client, impatient(write("r2"))).await.unwrap().batch_id;
+    let cancel = v1::CancelBatchRequest {
+        workspace_id: "w".to_owned(),
+        batch_id: withdrawn,
+        reason: "not wanted".to_owned(),
+        ..v1::CancelBatchRequest::default()
+    };
+    client.batches.cancel_batch(cancel).await.unwrap();
+    let answer = call(&mut client, write("r2")).await.unwrap();
+    let error = structured(&answer)["errors"][0].clone();
+    assert_eq!((answer.state(), &error["code"]), (v1::BatchState::Cancelled, &json!("INVALID_STATE")));
+    assert!(error["message"].as_str().unwrap().ends_with("not wanted"), "{error}");
+}
+
+/// The answer about a batch of very many files has room in a message without them.
+#[tokio::test]
+async fn an_answer_that_is_too_large_leaves_its_files_out() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, mut feed) = client.lease("w", "agent", 0).await.unwrap();
+    let paths: Vec<_> = (0..9_000).map(|number| format!("{}/{number}.txt", "d".repeat(100))).collect();
+    let files: Vec<_> = paths.iter().map(|path| json!({ "path": path, "operation": "delete" })).collect();
+    let bundle = || impatient(request("r1", "apply_file_bundle", &json!({ "files": files })));
+    let batch = call(&mut client, bundle()).await.unwrap().batch_id;
+    next_event(&mut feed).await.unwrap();
+    let report = |path: &String| v1::FileReport {
+        path: path.clone(),
+        doc_path: format!("app/{path}"),
+        status: v1::FileStatus::Deleted.into(),
+        sha256_before: Some(sha256(b"old\n")),
+        ..v1::FileReport::default()
+    };
+    let files = paths.iter().map(report).collect();
+    let report = v1::Report { outcome: v1::Outcome::Applied.into(), files, ..v1::Report::default() };
+    client.report("w", &batch, epoch, report).await.unwrap();
+    let answer = call(&mut client, bundle()).await.unwrap();
+    let object = structured(&answer);
+    assert_eq!((&object["success"], &object["files"]), (&json!(true), &json!([])));
+    assert_eq!(object["warnings"][0]["code"], "FILES_OMITTED");
+}
+
+/// WS-MOD-4.1.2, WS-MOD-4.1.3, WS-MOD-4.2.2: a plan is applied and replaced by its owner alone, once, with an edit of its kind.
+#[tokio::test]
+async fn a_plan_belongs_to_its_owner() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let disk = Disk::default();
+    *disk.twist.lock().unwrap() = Some(Box::new(|answer| {
+        let Answer::Prepare(v1::Plan { report: Some(report), .. }) = answer else { return };
+        for file in &mut report.files {
+            file.doc_path = "app/a.txt".to_owned();
+            file.changes =
+                vec![v1::ChangeReport { tier: "exact".to_owned(), candidates: 1, start_line: 1, end_line: 1 }];
+            (file.sha256, file.size_bytes) = (Some(sha256(b"")), Some(0));
+        }
+    }));
+    let agent = disk.serve(&mut client).await;
+    let plan = |id, existing: Option<&str>, tool: &str| {
+        let mut arguments = json!({ "path": "a.txt", "content": "x" });
+        if let Some(hunk) = existing {
+            arguments["existing_hunk_id"] = hunk.into();
+        }
+        request(id, tool, &arguments)
+    };
+    let append = "prepare_file_append";
+    let planned = call(&mut client, plan("p1", None, append)).await.unwrap();
+    assert_eq!((planned.is_error, planned.state()), (false, v1::BatchState::Prepared), "{planned:?}");
+    let object = structured(&planned);
+    let hunk = object["hunkId"].as_str().unwrap().to_owned();
+    assert_eq!((&object["state"], &object["batchId"]), (&json!("PREPARED"), &json!(planned.batch_id)));
+    assert!(object["expiresAtMs"].is_u64(), "{object}");
+    assert_eq!(call(&mut client, plan("p1", None, append)).await.unwrap(), planned, "a repeat plans nothing");
+
+    let apply = |id, owner: &str, hunk: &str| v1::CallToolRequest {
+        owner: owner.to_owned(),
+        ..impatient(request(id, "apply_file_modification", &json!({ "hunk_id": hunk })))
+    };
+    let lines = json!({ "path": "a.txt", "range": "1", "content": "x", "existing_hunk_id": hunk });
+    let ranged = request("p3", "prepare_file_range_edit", &lines);
+    let of_bob = v1::CallToolRequest { owner: "bob".to_owned(), ..plan("p2", Some(&hunk), append) };
+    let session = v1::Origin { session_id: "ann".to_owned(), ..v1::Origin::default() };
+    for (request, code) in [
+        (apply("a1", "bob", &hunk), "WRONG_OWNER"),
+        (of_bob, "WRONG_OWNER"),
+        (ranged, "INVALID_STATE OTHER_KIND"),
+        (apply("a2", "ann", &planned.batch_id), "NOT_FOUND"),
+        (apply("a3", "ann", "018f6d2e-7c1a-7b3e-9d55-0123456789ab"), "NOT_FOUND"),
+    ] {
+        let answer = call(&mut client, request).await.unwrap();
+        let error = structured(&answer)["errors"][0].clone();
+        let found = format!("{} {}", error["code"].as_str().unwrap(), error["detail"].as_str().unwrap_or_default());
+        assert_eq!((found.trim_end(), answer.is_error), (code, true), "{error}");
+    }
+    let replaced = call(&mut client, plan("p4", Some(&hunk), append)).await.unwrap();
+    let newer = structured(&replaced)["hunkId"].as_str().unwrap().to_owned();
+    let gone = call(&mut client, apply("a4", "ann", &hunk)).await.unwrap();
+    assert_eq!(structured(&gone)["errors"][0]["code"], "INVALID_STATE", "{gone:?}");
+    let by_session = v1::CallToolRequest { origin: Some(session), ..apply("a5", "", &newer) };
+    let freed = call(&mut client, by_session).await.unwrap();
+    assert_eq!(
+        (freed.state(), structured(&freed)["errors"][0]["detail"].clone()),
+        (v1::BatchState::Approved, json!("PENDING"))
+    );
+    agent.abort();
+}
