@@ -16,6 +16,7 @@ mod repo;
 mod steps;
 mod test;
 mod tidy;
+mod toolchains;
 
 use std::process::ExitCode;
 

@@ -9,7 +9,7 @@ use crate::harness::start::build;
 use crate::harness::{answers, crash, differ, prepared, replay};
 use crate::repo::{capture, cargo, target, write_file};
 use crate::steps::{run, step};
-use crate::{node, python};
+use crate::{node, python, toolchains};
 
 /// What random trees, diffs and cuts of the tests are made from, so that two runs of one commit do the same. Other seeds
 /// are for runs of their own.
@@ -24,6 +24,8 @@ pub(crate) fn test() -> Result<()> {
     build()?;
     step("example client in Python", python::example)?;
     step("example client in TypeScript (tsc --strict)", node::example)?;
+    step("example client in Go", toolchains::go)?;
+    step("example client in C#", toolchains::csharp)?;
     step("official MCP clients", || python::conformance().and_then(|()| node::conformance()))?;
     // First the few, so that the count of the many is what a log ends with.
     step("doc tests", || run(cargo().args(["test", "--locked", "--quiet", "--workspace", "--all-features", "--doc"])))?;

@@ -72,7 +72,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         repository: repo register
         steps
         python
-        breaking | node
+        breaking | node | toolchains
         codegen | demo | harness | tidy
         test
         ci

@@ -1,8 +1,9 @@
 //! Clients in other languages, which know the address of a server and the name of a workspace: real processes, real files.
 
-use std::process::Output;
+use std::process::{Command, Output};
 
-use crate::processes::{Machine, Server, node, python_with, wait_until_served};
+use crate::processes::{Machine, Server, binary, node, python_with, wait_until_served, with_input};
+use crate::skip::skip;
 
 /// How each example is called: with the server and the arguments; `None` where the language is missing.
 type Call = fn(&Server, &str, &[&str], &str) -> Option<Output>;
@@ -14,6 +15,15 @@ fn in_python(server: &Server, script: &str, arguments: &[&str], input: &str) -> 
 
 fn in_typescript(server: &Server, script: &str, arguments: &[&str], input: &str) -> Option<Output> {
     node(&format!("{script}.js"), &[&[server.url().as_str(), "demo"], arguments].concat(), input)
+}
+
+fn in_go(server: &Server, script: &str, arguments: &[&str], input: &str) -> Option<Output> {
+    let program = binary("aptix").parent()?.parent()?.join("go").join(script);
+    if !program.exists() {
+        skip(&format!("{} is missing, so the example client in Go was not tried", program.display()));
+        return None;
+    }
+    Some(with_input(Command::new(program).args([&server.address, "demo"]).args(arguments), input))
 }
 
 const CLIENTS: [Call; 2] = [in_python, in_typescript];
@@ -58,6 +68,28 @@ fn a_file_that_aptix_has_never_seen_is_read_and_edited() {
         assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
         assert_eq!(shown(&output).matches("APPLIED").count(), 2, "{}", shown(&output));
         assert!(shown(&output).contains("+two (second)"), "{}", shown(&output));
+        let edited = "one (first)\ntwo (second)\nthree\n".to_owned();
+        assert_eq!(machine.files(), [("notes/today.txt".to_owned(), edited)]);
+    }
+}
+
+/// A model lists the tools, reads a file, edits it, patches the version that it read, and makes the call that the refusal names.
+#[test]
+fn a_model_calls_tools_until_its_task_is_done() {
+    for call in [in_python, in_typescript, in_go] as [Call; 3] {
+        let machine = Machine::new();
+        machine.put("notes/today.txt", "one\ntwo\nthree\n");
+        let server = machine.server();
+        let _agent = machine.agent(&server);
+        wait_until_served(&server);
+        let Some(output) = call(&server, "tool-loop", &["notes/today.txt"], "") else { continue };
+        assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+        let said = shown(&output);
+        for part in
+            ["read_file", "edit was done", "workspace_write_patch was refused SHA_MISMATCH", "-two\n+two (second)\n"]
+        {
+            assert!(said.contains(part), "{part:?} in {said}");
+        }
         let edited = "one (first)\ntwo (second)\nthree\n".to_owned();
         assert_eq!(machine.files(), [("notes/today.txt".to_owned(), edited)]);
     }
