@@ -87,7 +87,21 @@ impl Passages {
             Some(Passage { gap, ..Passage::around(before, after, [first, last], &place)? })
         });
         let passages = Self { passages: passages.collect::<Option<_>>()?, size: after.len() };
-        (passages.before(after).as_deref() == Some(before)).then_some(passages)
+        passages.restores(before, after).then_some(passages)
+    }
+
+    /// Whether the file after, with the texts before put back, is the file before. Compares both where they lie, and copies
+    /// neither.
+    fn restores(&self, before: &[u8], after: &[u8]) -> bool {
+        let (mut rest, mut end) = (before, 0);
+        for Passage { start, before, after: text, .. } in &self.passages {
+            let kept = after.get(end..*start);
+            let Some(below) = kept.and_then(|kept| rest.strip_prefix(kept)?.strip_prefix(before.as_slice())) else {
+                return false;
+            };
+            (rest, end) = (below, start + text.len());
+        }
+        after.get(end..) == Some(rest)
     }
 
     /// Top to bottom.
