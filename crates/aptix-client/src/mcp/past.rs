@@ -12,7 +12,7 @@ use super::tried::Tried;
 use super::until::Until;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{ApplyOptions, Mode, Refusal};
-use crate::tools::{LISTED, elsewhere};
+use crate::tools::past_batches::{LISTED, elsewhere};
 use crate::undo::{self, Undone};
 use crate::workspace::keep::history::find::Wanted;
 
