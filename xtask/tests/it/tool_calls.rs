@@ -39,20 +39,20 @@ fn a_look_is_answered_alike() {
 
 #[test]
 fn a_file_is_created_as_the_contract_says() {
-    play_all(&mut Mcp::new(), include_str!("tool_calls/create_file.txt"));
+    play_every_way(include_str!("tool_calls/create_file.txt"));
 }
 
 #[test]
 fn a_file_is_patched_by_its_text() {
-    play_all(&mut Mcp::new(), include_str!("tool_calls/patch.txt"));
+    play_every_way(include_str!("tool_calls/patch.txt"));
 }
 
 #[test]
 fn an_edit_is_planned_and_applied() {
-    play_all(&mut Mcp::new(), include_str!("tool_calls/plans.txt"));
+    play_every_way(include_str!("tool_calls/plans.txt"));
 }
 
 #[test]
 fn a_bad_call_is_refused_by_name() {
-    play_all(&mut Mcp::new(), include_str!("tool_calls/bad_calls.txt"));
+    play_every_way(include_str!("tool_calls/bad_calls.txt"));
 }
