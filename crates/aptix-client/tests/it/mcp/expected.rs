@@ -182,7 +182,7 @@ fn batches_are_listed_shown_and_taken_back() {
     let undone = client.done("undo", &undo).structured;
     assert_eq!(client.read("a.txt"), "one\n2\n", "what came later stays");
     let refused = client.call("undo", &undo).structured;
-    assert_eq!(code(&refused), "EXPECTED_MISMATCH", "it is taken back already");
+    assert_eq!(code(&refused), "ALREADY_APPLIED", "it is taken back already");
     assert!(!refused.to_string().contains("`aptix"), "{refused}");
     client.done("undo", &json!({ "batch_id": undone["batchId"] }));
     assert_eq!(client.read("a.txt"), "1\n2\n", "an undo can be taken back");
