@@ -93,6 +93,23 @@ pub struct FileReport {
 }
 
 impl FileReport {
+    /// What became of a file of which nothing else is known. The paths are those of the fields.
+    #[must_use]
+    pub const fn new(path: String, doc_path: String, status: FileStatus) -> Self {
+        Self {
+            path,
+            doc_path,
+            status,
+            renamed_to: None,
+            sha256_before: None,
+            written: None,
+            normalized: Vec::new(),
+            warnings: Vec::new(),
+            changes: Vec::new(),
+            withheld: None,
+        }
+    }
+
     /// `path` and `renamed_to` without the root's name. Whether they have it is determined by the key, which always does;
     /// `renamed_to` is `None` as well where one of the two has it and the other has not.
     #[must_use]

@@ -88,16 +88,10 @@ mod tests {
         let warning = Warning { code: "LATE_WRITE".to_owned(), message: "w".repeat(100_000), line: None };
         let change = ChangeReport { tier: Tier::Exact, candidates: 1, start_line: 1000, end_line: 1000 };
         let file = |warnings: usize, changes: usize, path: usize| FileReport {
-            path: "p".repeat(path),
-            doc_path: format!("r/{}", "p".repeat(path)),
-            status: FileStatus::Created,
-            sha256_before: None,
-            renamed_to: None,
             written: Some(Written { sha256: aptix_engine::digest::sha256(b""), size_bytes: 0 }),
-            normalized: Vec::new(),
             warnings: vec![warning.clone(); warnings],
             changes: vec![change; changes],
-            withheld: None,
+            ..FileReport::new("p".repeat(path), format!("r/{}", "p".repeat(path)), FileStatus::Created)
         };
         let report = |files: Vec<FileReport>| Report {
             outcome: Outcome::Applied,

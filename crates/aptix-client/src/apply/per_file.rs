@@ -161,18 +161,8 @@ impl Whole<'_> {
 
     fn unchanged(&self, index: usize, has_failed: bool) -> Option<FileReport> {
         let (path, doc_path) = self.names(index)?;
-        Some(FileReport {
-            path,
-            doc_path,
-            status: if has_failed { FileStatus::Failed } else { FileStatus::Skipped },
-            renamed_to: None,
-            sha256_before: None,
-            written: None,
-            normalized: Vec::new(),
-            warnings: Vec::new(),
-            changes: Vec::new(),
-            withheld: None,
-        })
+        let status = if has_failed { FileStatus::Failed } else { FileStatus::Skipped };
+        Some(FileReport::new(path, doc_path, status))
     }
 }
 

@@ -6,8 +6,8 @@ use clap_complete::Shell;
 use super::home_dirs::HomeDirs;
 use super::logging::{LogArgs, Logs};
 use super::{
-    agent, apply, apply_prepared, approve, batches, cancel, convert, log, mcp, prompt, read, reject, revert, show,
-    submit, tools, undo,
+    agent, apply, apply_prepared, batches, cancel, convert, log, mcp, prompt, read, revert, review, show, submit,
+    tools, undo,
 };
 use crate::workspace::roots::root::RootSpec;
 
@@ -44,9 +44,9 @@ pub(super) enum Command {
     /// Let a prepared batch be applied
     ApplyPrepared(apply_prepared::Args),
     /// Let a batch go ahead that waits for a person at the server
-    Approve(approve::Args),
+    Approve(review::Args),
     /// Refuse a batch that has not ended, and say why
-    Reject(reject::Args),
+    Reject(review::Args),
     /// Withdraw a batch that has not ended
     Cancel(cancel::Args),
     /// Take back what an applied batch changed, by a batch of its own

@@ -3,7 +3,6 @@
 mod agent;
 mod apply;
 mod apply_prepared;
-mod approve;
 mod batches;
 mod cancel;
 mod command;
@@ -19,8 +18,8 @@ mod output;
 mod progress;
 mod prompt;
 mod read;
-mod reject;
 mod revert;
+mod review;
 mod server;
 mod serving;
 mod show;
@@ -121,8 +120,8 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         },
         Command::Batches(args) => server::run(form, batches::run(args)).await,
         Command::ApplyPrepared(args) => apply_prepared::run(args, form, mint().to_string().parse()).await,
-        Command::Approve(args) => server::run(form, approve::run(args)).await,
-        Command::Reject(args) => server::run(form, reject::run(args)).await,
+        Command::Approve(args) => server::run(form, review::approve(args)).await,
+        Command::Reject(args) => server::run(form, review::reject(args)).await,
         Command::Cancel(args) => server::run(form, cancel::run(args)).await,
         Command::Revert(args) => revert::run(args, mint().to_string().parse()).await,
         Command::Read(args) => server::run(form, read::run(args)).await,

@@ -43,16 +43,6 @@ fn report(paths: PathStyle, difference: &Difference) -> FileReport {
         (OnDisk::Gone, held) => (FileStatus::Deleted, *held, None, None),
         (OnDisk::Withheld(why), _) => (FileStatus::Modified, None, None, Some(*why)),
     };
-    FileReport {
-        path: paths.name(path, doc_path.as_str()).into_owned(),
-        doc_path: doc_path.to_string(),
-        status,
-        renamed_to: None,
-        sha256_before: before,
-        written,
-        normalized: Vec::new(),
-        warnings: Vec::new(),
-        changes: Vec::new(),
-        withheld,
-    }
+    let path = paths.name(path, doc_path.as_str()).into_owned();
+    FileReport { sha256_before: before, written, withheld, ..FileReport::new(path, doc_path.to_string(), status) }
 }

@@ -250,18 +250,7 @@ mod tests {
     fn plan(content: &str) -> Prepared {
         let edit = FileEdit::AnchorEdit(AnchorEdit { place: AnchorPlace::Append, content: content.to_owned() });
         let file = FilePatch { target: Target::Path("a.txt".to_owned()), key: None, label: None, edit };
-        let report = FileReport {
-            path: "a.txt".to_owned(),
-            doc_path: "ws/a.txt".to_owned(),
-            status: FileStatus::Modified,
-            renamed_to: None,
-            sha256_before: None,
-            written: None,
-            normalized: Vec::new(),
-            warnings: Vec::new(),
-            changes: Vec::new(),
-            withheld: None,
-        };
+        let report = FileReport::new("a.txt".to_owned(), "ws/a.txt".to_owned(), FileStatus::Modified);
         let plan = Plan { report: Report::applied(vec![report]), places: vec![Vec::new()], evidence: vec![None] };
         Prepared { batch: Batch { files: vec![file], ..Batch::default() }, plan }
     }

@@ -244,18 +244,8 @@ mod tests {
     fn a_note_is_one_line_whatever_a_server_sends() {
         use aptix_model::report::{FileStatus, Warning};
         let warning = Warning { code: "A\n\u{1b}[2J".to_owned(), message: "b\nc".to_owned(), line: None };
-        let file = FileReport {
-            path: "x".to_owned(),
-            doc_path: "ws/x".to_owned(),
-            status: FileStatus::Modified,
-            sha256_before: None,
-            renamed_to: None,
-            written: None,
-            normalized: Vec::new(),
-            warnings: vec![warning],
-            changes: Vec::new(),
-            withheld: None,
-        };
+        let file = FileReport::new("x".to_owned(), "ws/x".to_owned(), FileStatus::Modified);
+        let file = FileReport { warnings: vec![warning], ..file };
         let mut text = String::new();
         add_notes(&mut text, &file);
         assert_eq!(text, "  warning: A\\u{a}\\u{1b}[2J: b\\u{a}c\n");

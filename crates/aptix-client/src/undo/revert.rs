@@ -219,17 +219,7 @@ impl<'a> Asked<'a> {
     fn empty(&self, position: usize) -> FileReport {
         let target = self.batch.files.get(position).map(|patch| &patch.target);
         let (path, doc_path) = target.and_then(|target| named(self.workspace, target)).unwrap_or_default();
-        FileReport {
-            path,
-            doc_path,
-            status: FileStatus::Modified,
-            renamed_to: None,
-            sha256_before: None,
-            written: None,
-            normalized: Vec::new(),
-            warnings: Vec::new(),
-            changes: Vec::new(),
-            withheld: Some(Withheld::Unknown),
-        }
+        let withheld = Some(Withheld::Unknown);
+        FileReport { withheld, ..FileReport::new(path, doc_path, FileStatus::Modified) }
     }
 }

@@ -87,15 +87,9 @@ pub(crate) fn report(workspace: &Workspace, file: &PastFile, kept: Option<&Kept>
     let size = kept.and_then(Kept::size_after).map(|size| size as u64);
     let written = file.digest_after().zip(size);
     FileReport {
-        path,
-        doc_path,
-        status: file.status(),
         renamed_to: file.moved_to.as_deref().map(|path| file.names(workspace, path).0),
         sha256_before: file.digest_before(),
         written: written.map(|(sha256, size_bytes)| Written { sha256, size_bytes }),
-        normalized: Vec::new(),
-        warnings: Vec::new(),
-        changes: Vec::new(),
-        withheld: None,
+        ..FileReport::new(path, doc_path, file.status())
     }
 }

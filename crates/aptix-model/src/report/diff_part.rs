@@ -192,16 +192,8 @@ mod tests {
 
     fn report(files: &[(FileStatus, bool)], diff: &str) -> Report {
         let file = |&(status, is_withheld): &(FileStatus, bool)| FileReport {
-            path: String::new(),
-            doc_path: String::new(),
-            status,
-            renamed_to: None,
-            sha256_before: None,
-            written: None,
-            normalized: Vec::new(),
-            warnings: Vec::new(),
-            changes: Vec::new(),
             withheld: is_withheld.then_some(crate::report::Withheld::Secret),
+            ..FileReport::new(String::new(), String::new(), status)
         };
         Report { diff: diff.into(), ..Report::applied(files.iter().map(file).collect()) }
     }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch::{Batch, FileEdit, FilePatch, Origin, Revert, Target};
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
-use aptix_model::id_block;
+use aptix_model::id::{BatchId, RequestId, WorkspaceId};
 use aptix_model::reason::Reason;
 use aptix_model::record::{BatchRecord, Reverting, Source};
 use aptix_model::report::{FileReport, FileStatus};
@@ -14,8 +13,7 @@ use aptix_model::state::BatchState;
 
 use super::Dispatcher;
 use super::refusal::{Refusal, shutting_down};
-use super::submit::{check_origin, request_reused};
-use crate::mint;
+use super::submit::{Submission, check_origin, request_reused};
 use crate::store::BatchSelector;
 
 /// Which batch is to be taken back, for whom and why.
@@ -75,24 +73,9 @@ pub enum Reverts {
 
 fn record(reversal: Reversal, batch: Batch) -> BatchRecord {
     let Reversal { workspace, of, request_id, origin, reason, author } = reversal;
-    let (id, now) = (id_block::batch_id(mint::uuid()), mint::now());
     let author = Actor { kind: ActorKind::Author, name: author };
-    BatchRecord {
-        id,
-        workspace,
-        revision: Revision::default(),
-        state: BatchState::Approved,
-        ids: id_block::of(id, &batch),
-        batch,
-        origin,
-        request_id,
-        created: now,
-        updated: now,
-        report: None,
-        source: Source::Revert(Reverting { of, author, reason }),
-        reverted_by: None,
-        is_restricted: false,
-    }
+    let submission = Submission { workspace, request_id, batch, origin };
+    BatchRecord { source: Source::Revert(Reverting { of, author, reason }), ..submission.into_record() }
 }
 
 /// What takes a batch back: one file patch for each file that it changed, in its order.

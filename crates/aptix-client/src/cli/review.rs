@@ -1,4 +1,4 @@
-//! `aptix approve`: lets a batch go ahead that waits for a person at the server.
+//! `aptix approve` and `aptix reject`: what a person decides about a batch at the server, and why.
 
 use aptix_model::id::BatchId;
 
@@ -13,10 +13,10 @@ use super::server::ServerArgs;
 pub(super) struct Args {
     #[command(flatten)]
     server: ServerArgs,
-    /// Why, for the record
+    /// Why, for the author of the batch and the record
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
-    /// Who approves it, for the record; your user name unless it is given
+    /// Who decides, for the author of the batch and the record; your user name unless it is given
     #[arg(long, value_name = "NAME", env = "USER", default_value = "", hide_env = true)]
     reviewer: String,
     /// The batch
@@ -24,7 +24,14 @@ pub(super) struct Args {
     batch: BatchId,
 }
 
-pub(super) async fn run(args: Args) -> Result<Exit, CallError> {
+/// Lets a batch go ahead that waits for a person.
+pub(super) async fn approve(args: Args) -> Result<Exit, CallError> {
     let state = args.server.connect().await?.approve(args.batch, args.reason, args.reviewer).await?;
     Ok(output::print(&format!("{} {}\n", args.batch, state_for_people(state))))
+}
+
+/// Refuses a batch that has not ended.
+pub(super) async fn reject(args: Args) -> Result<Exit, CallError> {
+    let state = args.server.connect().await?.reject(args.batch, args.reason, args.reviewer).await?;
+    Ok(output::print(&format!("{} {state}\n", args.batch)))
 }
