@@ -74,6 +74,9 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
 {
     let dispatcher = Dispatcher::new(Arc::clone(&store), options.dispatch, approvals);
+    if let Err(error) = dispatcher.recall_time().await {
+        tracing::warn!(%error, "the newest time in the store cannot be read; prepared batches expire by the time of day alone");
+    }
     let admission = Admission::new(options, dispatcher.closing());
     let (health, health_service) = tonic_health::server::health_reporter();
     set_all(&health, ServingStatus::Serving).await;

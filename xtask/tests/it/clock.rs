@@ -191,3 +191,29 @@ fn a_prepared_edit_does_not_expire_because_the_clock_was_set() {
     }
     assert_eq!(machine.files(), [("a.txt".to_owned(), "one\n0\n1\n2\n".to_owned())]);
 }
+
+/// A prepared batch whose time was over stays so when the server is started again with a clock that is set back.
+#[test]
+fn a_start_with_an_earlier_clock_revives_no_prepared_batch() {
+    let machine = Machine::new();
+    let clock = Clock::of(&machine);
+    machine.put("a.txt", "one\n");
+    let server = machine.server_that(|command| clock.show(command));
+    let agent = machine.agent(&server);
+    write(&machine.path("a.json"), &overwrite("a.txt", "two\n"));
+    let (prepared, code) = machine.ask(&server, "submit", &["--prepare", "--owner", "ann", "a.json"]);
+    assert_eq!((code, &prepared["state"]), (Some(0), &json!("PREPARED")), "{prepared}");
+    drop(agent);
+    clock.set("+7200");
+    write(&machine.path("b.json"), &overwrite("b.txt", "later\n"));
+    assert_eq!(machine.ask(&server, "submit", &["b.json"]).1, Some(0));
+    // Mostly before the sweep: then only the other batch records the later time.
+    drop(server);
+    clock.set("+0");
+    let server = machine.server_that(|command| clock.show(command));
+    let id = prepared["batchId"].as_str().unwrap();
+    let applied = machine.call(&server, "apply-prepared", &["--owner", "ann", id]);
+    let said = String::from_utf8_lossy(&applied.stderr);
+    assert!(!applied.status.success() && said.contains("HUNK_EXPIRED"), "{applied:?}");
+    assert_eq!(machine.ask(&server, "show", &[id]).0["state"], "EXPIRED");
+}

@@ -26,6 +26,15 @@ impl Clock {
         Self { latest: Mutex::new((time_of_day(), Instant::now())), time_of_day }
     }
 
+    /// Sets the clock forward to a time, if it is behind it.
+    pub(super) fn raise(&self, floor: UnixMillis) {
+        let now = self.now();
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if floor > now {
+            *latest = (floor, Instant::now());
+        }
+    }
+
     /// The time now: never earlier than it was before.
     pub(super) fn now(&self) -> UnixMillis {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,5 +68,9 @@ mod tests {
         assert!(later >= UnixMillis(5_000_000));
         TIME_OF_DAY.store(10, Ordering::SeqCst);
         assert!(clock.now() >= later);
+        clock.raise(UnixMillis(4_000_000));
+        assert!(clock.now() < UnixMillis(6_000_000));
+        clock.raise(UnixMillis(9_000_000));
+        assert!(clock.now() >= UnixMillis(9_000_000));
     }
 }

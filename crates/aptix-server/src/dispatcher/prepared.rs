@@ -1,5 +1,6 @@
 //! Prepared batches: who may replace or apply one, and until when (WS-MOD 4).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,10 +9,10 @@ use aptix_model::batch_event::EventKind;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, OwnerId, RequestId, WorkspaceId};
+use aptix_model::id::{BatchId, OwnerId, RequestId, Revision, WorkspaceId};
 use aptix_model::plan::Planned;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::record::{BatchRecord, Preparation, Source, UnixMillis};
+use aptix_model::record::{APPROVAL_MILLIS, BatchRecord, Preparation, Source, UnixMillis};
 use aptix_model::state::{BatchState, Step};
 
 use super::Dispatcher;
@@ -19,7 +20,7 @@ use super::approve::is_over;
 use super::refusal::{Refusal, not_found};
 use super::step::{Move, expiry};
 use super::submit::{Submission, same};
-use crate::store::{Appended, BatchSelector};
+use crate::store::{Appended, BatchSelector, Due, StoreError};
 
 /// How long a prepared batch can be applied, unless its author says otherwise.
 pub const DEFAULT_LIFE: Duration = Duration::from_secs(3600);
@@ -27,7 +28,7 @@ pub const DEFAULT_LIFE: Duration = Duration::from_secs(3600);
 /// The longest that is granted.
 pub const LONGEST_LIFE: Duration = Duration::from_secs(24 * 3600);
 
-/// Expired batches that are looked for in one go.
+/// Expired batches that one sweep ends, and the length of a page of batches that expire.
 const SWEPT: usize = 256;
 
 /// Who prepares a batch, and how.
@@ -61,10 +62,18 @@ impl Dispatcher {
     ///
     /// # Errors
     /// NOT_FOUND, WRONG_OWNER, HUNK_EXPIRED, INVALID_STATE (OTHER_KIND, NOT_PREPARED).
-    pub async fn check_replaced(&self, submission: &Submission, preparing: &Preparing) -> Result<(), Refusal> {
+    pub async fn check_replaced(
+        self: &Arc<Self>,
+        submission: &Submission,
+        preparing: &Preparing,
+    ) -> Result<(), Refusal> {
         let Some(id) = preparing.replaces else { return Ok(()) };
         let former = self.batch(&submission.workspace, BatchSelector::Id(id)).await?;
-        self.usable(&former, &preparing.owner)?;
+        if let Err(refusal) = self.usable(&former, &preparing.owner) {
+            // A batch that was refused as expired is stored as EXPIRED.
+            self.end_expired(&submission.workspace, id, self.clock.now()).await?;
+            return Err(refusal);
+        }
         let (found, asked) = (former.batch.kind(), submission.batch.kind());
         if found == asked {
             return Ok(());
@@ -194,27 +203,67 @@ impl Dispatcher {
         }
     }
 
-    /// Ends batches whose time is over, up to a bounded number; answers how many.
+    /// Ends batches whose time is over, up to a bounded number; answers how many. Those that cannot be ended, because their
+    /// records are damaged, keep no others from their end.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn expire(self: &Arc<Self>) -> Result<usize, Refusal> {
         let now = self.clock.now();
-        let due = self.store.due(now, SWEPT).await?;
-        let mut ended = 0;
-        for (workspace, id) in due {
-            let this = Arc::clone(self);
-            let decide = move |batch: &BatchRecord| Ok(is_over(batch, now).then(|| expiry(now)));
-            let step = self.to_the_end(async move { this.step(&workspace, id, decide).await });
-            match step.await {
-                Ok(_) => ended += 1,
-                // One batch that cannot be read keeps no other from its end.
-                Err(refusal) => {
-                    tracing::warn!(BatchId = %id, ?refusal, "a batch whose time is over could not be ended")
+        let (mut ended, mut after) = (0, None);
+        while ended < SWEPT {
+            let due = self.store.due(now, after, SWEPT).await?;
+            let Some(last) = due.last() else { break };
+            after = Some(last.key);
+            for Due { key: (_, id), workspace } in due {
+                match self.end_expired(&workspace, id, now).await {
+                    Ok(_) => ended += 1,
+                    Err(refusal) => {
+                        tracing::warn!(BatchId = %id, ?refusal, "a batch whose time is over could not be ended");
+                    }
                 }
             }
         }
         Ok(ended)
+    }
+
+    /// Ends a prepared batch if its time is over.
+    async fn end_expired(
+        self: &Arc<Self>,
+        workspace: &WorkspaceId,
+        id: BatchId,
+        now: UnixMillis,
+    ) -> Result<BatchRecord, Refusal> {
+        let (this, workspace) = (Arc::clone(self), workspace.clone());
+        let decide = move |batch: &BatchRecord| Ok(is_over(batch, now).then(|| expiry(now)));
+        self.to_the_end(async move { this.step(&workspace, id, decide).await }).await
+    }
+
+    /// Sets the clock by which batches expire to the newest time that the store records, if the time of day is behind that: a
+    /// start with a clock that was set back revives nothing. Reads one event of each workspace that has batches which expire.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn recall_time(&self) -> Result<(), StoreError> {
+        let (mut workspaces, mut after) = (HashSet::new(), None);
+        loop {
+            let due = self.store.due(UnixMillis(u64::MAX), after, SWEPT).await?;
+            let Some(last) = due.last() else { break };
+            after = Some(last.key);
+            workspaces.extend(due.into_iter().map(|due| due.workspace));
+        }
+        if let Some((expires, _)) = after {
+            // No batch waits for longer than one that waits for a person.
+            self.clock.raise(UnixMillis(expires.0.saturating_sub(APPROVAL_MILLIS)));
+        }
+        for workspace in workspaces {
+            let Some(newest) = self.store.newest(workspace.clone()).await? else { continue };
+            let before = Revision(newest.0.saturating_sub(1));
+            let events = self.store.events(workspace, before, 1).await?;
+            let times = events.into_iter().filter_map(|event| Some(event.ok()?.facts?.at));
+            times.for_each(|time| self.clock.raise(time));
+        }
+        Ok(())
     }
 }
 

@@ -32,23 +32,31 @@ pub(super) fn wrong(workspace: &WorkspaceId, misfit: &str) -> Refusal {
 }
 
 /// The files that were read.
-pub(super) fn read(asked: &[FilePart], answer: v1::ReadFilesResponse) -> Result<Vec<v1::FileResult>, Misfit> {
+pub(super) fn read(
+    asked: &[FilePart],
+    roots: &[String],
+    answer: v1::ReadFilesResponse,
+) -> Result<Vec<v1::FileResult>, Misfit> {
     check_count(asked.len(), answer.results.len())?;
     let mut room = INLINE_BYTES;
     for (part, result) in asked.iter().zip(&answer.results) {
         let Some(file) = file_of(result)? else { continue };
-        check_described(&part.file, file)?;
+        check_described(&part.file, roots, file)?;
         check_content(part.portion, file, &mut room)?;
     }
     Ok(answer.results)
 }
 
 /// The files that were described.
-pub(super) fn stat(asked: &[FileSelector], answer: v1::StatFilesResponse) -> Result<Vec<v1::FileResult>, Misfit> {
+pub(super) fn stat(
+    asked: &[FileSelector],
+    roots: &[String],
+    answer: v1::StatFilesResponse,
+) -> Result<Vec<v1::FileResult>, Misfit> {
     check_count(asked.len(), answer.results.len())?;
     for (which, result) in asked.iter().zip(&answer.results) {
         let Some(file) = file_of(result)? else { continue };
-        check_described(which, file)?;
+        check_described(which, roots, file)?;
         if file.content.is_some() {
             return Err(format!("content of {} came, which was not asked for", which.as_str()));
         }
@@ -57,7 +65,11 @@ pub(super) fn stat(asked: &[FileSelector], answer: v1::StatFilesResponse) -> Res
 }
 
 /// The page of files.
-pub(super) fn list(asked: &ListFiles, answer: v1::ListFilesResponse) -> Result<v1::ListFilesResponse, Misfit> {
+pub(super) fn list(
+    asked: &ListFiles,
+    roots: &[String],
+    answer: v1::ListFilesResponse,
+) -> Result<v1::ListFilesResponse, Misfit> {
     if answer.files.len() > asked.page_size {
         return Err(format!("{} files came, at most {} were asked for", answer.files.len(), asked.page_size));
     }
@@ -65,7 +77,7 @@ pub(super) fn list(asked: &ListFiles, answer: v1::ListFilesResponse) -> Result<v
         return Err("the page has a token that is too long, or damaged files".to_owned());
     }
     for state in &answer.files {
-        check_names(&state.path, &state.doc_path)?;
+        check_names(roots, &state.path, &state.doc_path)?;
         check_live(state)?;
         check_below(asked.directory.as_ref(), &state.path)?;
         if !state.sha256.is_empty() || state.line_count.is_some() {
@@ -77,12 +89,16 @@ pub(super) fn list(asked: &ListFiles, answer: v1::ListFilesResponse) -> Result<v
 }
 
 /// The lines that were found.
-pub(super) fn search(asked: &SearchFiles, answer: v1::SearchFilesResponse) -> Result<v1::SearchFilesResponse, Misfit> {
+pub(super) fn search(
+    asked: &SearchFiles,
+    roots: &[String],
+    answer: v1::SearchFilesResponse,
+) -> Result<v1::SearchFilesResponse, Misfit> {
     if answer.matches.len() > asked.max_matches {
         return Err(format!("{} matches came, at most {} were asked for", answer.matches.len(), asked.max_matches));
     }
     for found in &answer.matches {
-        check_names(&found.path, &found.doc_path)?;
+        check_names(roots, &found.path, &found.doc_path)?;
         check_below(asked.directory.as_ref(), &found.path)?;
         let excerpt = found.excerpt.as_ref().ok_or_else(|| format!("a match in {} has no lines", found.path))?;
         let lines = excerpt.text.split('\n').count();
@@ -135,9 +151,9 @@ fn file_of(result: &v1::FileResult) -> Result<Option<&v1::FileContent>, Misfit> 
 }
 
 /// That a file is the one that was asked for, and is described as one on disk is.
-fn check_described(which: &FileSelector, file: &v1::FileContent) -> Result<(), Misfit> {
+fn check_described(which: &FileSelector, roots: &[String], file: &v1::FileContent) -> Result<(), Misfit> {
     let state = file.file.as_ref().ok_or_else(|| format!("{} is not described", which.as_str()))?;
-    let (path, doc_path) = check_names(&state.path, &state.doc_path)?;
+    let (path, doc_path) = check_names(roots, &state.path, &state.doc_path)?;
     let is_asked = match which {
         FileSelector::DocPath(key) => *key == doc_path,
         FileSelector::Path(asked) => asked.folded() == path.folded(),
@@ -165,9 +181,12 @@ fn check_live(state: &v1::FileState) -> Result<(), Misfit> {
     Err(format!("{} is not described as a file on disk is", state.path))
 }
 
-/// That a path and a key are one file's.
-fn check_names(path: &str, doc_path: &str) -> Result<(WorkspacePath, DocPath), Misfit> {
+/// That a path and a key are one file's, in a root that the agent named when it connected, if it named any.
+fn check_names(roots: &[String], path: &str, doc_path: &str) -> Result<(WorkspacePath, DocPath), Misfit> {
     let key = DocPath::new(doc_path).map_err(|error| format!("a docPath: {error}"))?;
+    if !roots.is_empty() && roots.iter().all(|root| root != key.root()) {
+        return Err(format!("{key} is in no root that the agent named when it connected"));
+    }
     let path = WorkspacePath::new(path).map_err(|error| format!("a path: {error}"))?;
     let folded = path.folded();
     if folded == key.rest() || folded == key.as_str() {

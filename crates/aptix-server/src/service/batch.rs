@@ -274,7 +274,12 @@ impl BatchService {
         let contents = submitted.detach_contents();
         let Submitted { submission, document, view } = submitted;
         let bytes = if document.is_some() { edit_bytes(&submission.batch) } else { bytes };
-        let checked = check_size(bytes, &submission.batch).map_err(Refusal::from).and(checked);
+        let sized = check_size(bytes, &submission.batch).map_err(|failure| match document {
+            // Its large contents travel as blobs already.
+            Some(_) => failure.field("document"),
+            None => failure.field("edit").hint("upload large content as blobs, or split the batch"),
+        });
+        let checked = sized.map_err(Refusal::from).and(checked);
         // Any other batch is held to the mode of its session in the step that stores it.
         let checked = match checked {
             Ok(()) if !validate_only && contents.is_empty() => Ok(()),

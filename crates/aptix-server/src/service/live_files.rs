@@ -62,7 +62,7 @@ impl LiveFiles<'_> {
     ) -> Result<Vec<v1::FileResult>, Refusal> {
         if self.is_live(QuestionKind::Read) {
             return match self.ask(question::Ask::ReadFiles(request)).await? {
-                answer::Answer::ReadFiles(answer) => self.checked(agent_answer::read(&parts, answer)),
+                answer::Answer::ReadFiles(answer) => self.checked(|roots| agent_answer::read(&parts, roots, answer)),
                 _ => Err(self.other_kind()),
             };
         }
@@ -82,7 +82,7 @@ impl LiveFiles<'_> {
     ) -> Result<Vec<v1::FileResult>, Refusal> {
         if self.is_live(QuestionKind::Stat) {
             return match self.ask(question::Ask::StatFiles(request)).await? {
-                answer::Answer::StatFiles(answer) => self.checked(agent_answer::stat(&files, answer)),
+                answer::Answer::StatFiles(answer) => self.checked(|roots| agent_answer::stat(&files, roots, answer)),
                 _ => Err(self.other_kind()),
             };
         }
@@ -112,7 +112,7 @@ impl LiveFiles<'_> {
             let page_size = i32::try_from(size).unwrap_or(i32::MAX);
             let asked = ListFiles { page_size: size, ..asked };
             return match self.ask(question::Ask::ListFiles(v1::ListFilesRequest { page_size, ..request })).await? {
-                answer::Answer::ListFiles(answer) => self.checked(agent_answer::list(&asked, answer)),
+                answer::Answer::ListFiles(answer) => self.checked(|roots| agent_answer::list(&asked, roots, answer)),
                 _ => Err(self.other_kind()),
             };
         }
@@ -158,7 +158,7 @@ impl LiveFiles<'_> {
         let (max_matches, context) = (request.max_matches as usize, request.context_lines as usize);
         let asked = SearchFiles { max_matches, context, ..asked };
         match self.ask(question::Ask::SearchFiles(request)).await? {
-            answer::Answer::SearchFiles(answer) => self.checked(agent_answer::search(&asked, answer)),
+            answer::Answer::SearchFiles(answer) => self.checked(|roots| agent_answer::search(&asked, roots, answer)),
             _ => Err(self.other_kind()),
         }
     }
@@ -177,8 +177,12 @@ impl LiveFiles<'_> {
         Ok(answer)
     }
 
-    fn checked<T>(&self, answer: Result<T, String>) -> Result<T, Refusal> {
-        answer.map_err(|misfit| wrong(&self.workspace, &misfit))
+    /// What `check` makes of an answer, by the roots that the agent named. One that came last, and whose agent is gone, is held
+    /// to none.
+    fn checked<T>(&self, check: impl FnOnce(&[String]) -> Result<T, String>) -> Result<T, Refusal> {
+        let serving = self.dispatcher.serving(&self.workspace);
+        let roots = serving.as_ref().map_or(&[][..], |serving| &serving.presence.roots);
+        check(roots).map_err(|misfit| wrong(&self.workspace, &misfit))
     }
 
     fn other_kind(&self) -> Refusal {

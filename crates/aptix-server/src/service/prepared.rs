@@ -10,7 +10,7 @@ use aptix_model::events::event::Event;
 use aptix_model::events::trace::Trace;
 use aptix_model::failure::Failure;
 use aptix_model::id::WorkspaceId;
-use aptix_model::limits::{EVIDENCE_BYTES, PLACES_BYTES};
+use aptix_model::limits::{EVIDENCE_BYTES, INLINE_BYTES, PLACES_BYTES};
 use aptix_model::plan::{Place, Plan, Planned};
 use aptix_model::preview::EditEvidence;
 use aptix_model::reason::{Detail, Reason};
@@ -148,6 +148,15 @@ fn question(batch: &Batch, origin: &Origin) -> Result<Ask, Failure> {
         let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnexpectedField);
         let field = format!("edit.files[{index}]");
         return Err(failure.field(field).hint("give the content in the edit, or submit the batch with SubmitBatch"));
+    }
+    let is_large =
+        |content: Option<&Content>| matches!(content, Some(Content::Text(text)) if text.len() > INLINE_BYTES);
+    if let Some(index) = batch.files.iter().position(|file| is_large(file.edit.content())) {
+        let message = format!("a prepared batch has at most {INLINE_BYTES} bytes of content for each file");
+        let failure = Failure::new(Reason::TooLarge, message).detail(Detail::File);
+        let path = batch.files.get(index).map_or("", |file| file.target.as_str());
+        let failure = failure.field(format!("files[{index}]")).file(index, path);
+        return Err(failure.hint("create a smaller file, or submit it with SubmitBatch, which applies it at once"));
     }
     let (edit, origin) = (Some(batch.clone().into()), Some(origin.clone().into()));
     let ask = Ask(question::Ask::Prepare(v1::PrepareQuestion { edit, origin }));

@@ -115,8 +115,7 @@ pub(super) fn check_size(edit_bytes: usize, batch: &Batch) -> Result<(), Failure
     let message = format!("the batch takes up to {bytes} bytes with its {entries} ids, a message carries {SUBMITTED}");
     Err(Failure::new(Reason::TooLarge, message)
         .detail(Detail::Document)
-        .field("edit")
-        .hint("upload large content as blobs, or split the batch"))
+        .hint("split it into several, each with some of the files"))
 }
 
 /// The bytes that a batch takes in a message.

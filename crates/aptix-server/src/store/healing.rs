@@ -20,8 +20,9 @@ use tokio_util::task::TaskTracker;
 
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Event, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended,
-    LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts, disk,
+    Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
+    LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
+    disk,
 };
 
 /// How long after a failure the disk is tried, and how long at most after another one.
@@ -196,7 +197,7 @@ impl Store for HealingStore {
         newest(workspace: WorkspaceId) -> Option<Revision>;
         counts(workspace: WorkspaceId) -> Option<WorkspaceCounts>;
         workspaces(after: Option<WorkspaceId>, limit: usize) -> Vec<ListedWorkspace>;
-        due(now: UnixMillis, limit: usize) -> Vec<(WorkspaceId, BatchId)>;
+        due(now: UnixMillis, after: Option<DueKey>, limit: usize) -> Vec<Due>;
         batch(workspace: WorkspaceId, which: BatchSelector) -> Option<BatchRecord>;
         batches(workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Vec<Listed>;
         events(workspace: WorkspaceId, after: Revision, limit: usize) -> Vec<Listed>;

@@ -17,9 +17,9 @@ use tokio_util::bytes::Bytes;
 use super::append::{replacement, submitted};
 use super::session::{ModeChange, ModeChanged, SESSIONS, SessionState};
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Event, FileUpdate, Known, Lease, Listed, ListedFile, ListedWorkspace,
-    LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Twins, Unfinished, UploadId,
-    WorkspaceCounts, chain, links, session,
+    Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, FileUpdate, Known, Lease, Listed, ListedFile,
+    ListedWorkspace, LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Twins, Unfinished,
+    UploadId, WorkspaceCounts, chain, links, session,
 };
 use crate::mint;
 
@@ -304,17 +304,19 @@ impl Store for MemoryStore {
         self.read(&workspace, |workspace| workspace.known.then(|| workspace.newest()))
     }
 
-    fn due(&self, now: UnixMillis, limit: usize) -> Answer<'_, Vec<(WorkspaceId, BatchId)>> {
+    fn due(&self, now: UnixMillis, after: Option<DueKey>, limit: usize) -> Answer<'_, Vec<Due>> {
         let state = self.lock();
         let batches = state.workspaces.values().flat_map(|workspace| workspace.batches.values());
         let due = batches.filter_map(|batch| {
             let expires = batch.expires()?;
-            (expires <= now).then(|| (expires, batch.id, batch.workspace.clone()))
+            let key = (expires, batch.id);
+            let is_listed = expires <= now && after.is_none_or(|after| key > after);
+            is_listed.then(|| Due { key, workspace: batch.workspace.clone() })
         });
         let mut due: Vec<_> = due.collect();
-        due.sort();
-        let listed = due.into_iter().take(limit).map(|(_, id, workspace)| (workspace, id)).collect();
-        Box::pin(std::future::ready(Ok(listed)))
+        due.sort_by_key(|due| due.key);
+        due.truncate(limit);
+        Box::pin(std::future::ready(Ok(due)))
     }
 
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {

@@ -114,6 +114,18 @@ pub struct Known {
     pub offered: BatchRecord,
 }
 
+/// A batch that expires, and when.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Due {
+    /// When it expires, by the server's clock, and its id: its position in the order of expiry.
+    pub key: DueKey,
+    /// Its workspace.
+    pub workspace: WorkspaceId,
+}
+
+/// The position of a batch in the order of expiry: when it expires, then its id.
+pub type DueKey = (UnixMillis, BatchId);
+
 /// One step in a batch's life, with all that changes at the same instant.
 #[derive(Clone, Debug)]
 pub struct Transition {
@@ -400,8 +412,9 @@ pub trait Store: Send + Sync + 'static {
     /// Every workspace that a batch or an agent made known, by id; only those after an id, if one is given.
     fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>>;
 
-    /// Batches of all workspaces that are prepared and expired at this time, those that expired first.
-    fn due(&self, now: UnixMillis, limit: usize) -> Answer<'_, Vec<(WorkspaceId, BatchId)>>;
+    /// Batches of all workspaces whose time is over, in the order of expiry; only those after a position, if one is given. Lists
+    /// batches whose records are damaged, too, and skips an entry that is damaged itself.
+    fn due(&self, now: UnixMillis, after: Option<DueKey>, limit: usize) -> Answer<'_, Vec<Due>>;
 
     /// One batch of the workspace.
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>>;

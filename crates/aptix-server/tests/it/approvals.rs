@@ -11,7 +11,7 @@ use aptix_server::dispatcher::approvals::{Approval, Approvals};
 use aptix_server::options::Options;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::memory::MemoryStore;
-use aptix_server::store::{BatchSelector, Store};
+use aptix_server::store::{BatchSelector, Due, Store};
 use tonic::{Code, Status};
 
 use crate::server::{Clients, Server, assert_refused, create_text, next_event, submit};
@@ -144,8 +144,11 @@ async fn a_batch_that_nobody_approves_expires() {
         let which = BatchSelector::Id(id.parse().unwrap());
         let batch = store.batch("w".parse().unwrap(), which).await.unwrap().unwrap();
         let due = UnixMillis(batch.created.0 + APPROVAL_MILLIS);
-        assert_eq!(store.due(UnixMillis(due.0 - 1), 10).await.unwrap(), []);
-        assert_eq!(store.due(due, 10).await.unwrap(), [("w".parse().unwrap(), batch.id)]);
+        assert_eq!(store.due(UnixMillis(due.0 - 1), None, 10).await.unwrap(), []);
+        assert_eq!(
+            store.due(due, None, 10).await.unwrap(),
+            [Due { key: (due, batch.id), workspace: "w".parse().unwrap() }]
+        );
         // One that was stored more than a week ago.
         let old = aptix_model::record::BatchRecord {
             id: aptix_model::id_block::batch_id(aptix_model::id::Uuid::from_u128(7 << 40)),
@@ -159,9 +162,9 @@ async fn a_batch_that_nobody_approves_expires() {
         assert_refused(approve(&mut client, "w", &old_id).await, Code::FailedPrecondition, "INVALID_STATE", "");
         let ended = client.get("w", &old_id).await.unwrap();
         assert_eq!(ended.state(), v1::BatchState::Expired);
-        assert_eq!(store.due(due, 10).await.unwrap().len(), 1, "what has ended is due no more");
+        assert_eq!(store.due(due, None, 10).await.unwrap().len(), 1, "what has ended is due no more");
         assert_eq!(approve(&mut client, "w", &id).await.unwrap().state(), v1::BatchState::Approved);
-        assert_eq!(store.due(due, 10).await.unwrap(), []);
+        assert_eq!(store.due(due, None, 10).await.unwrap(), []);
         server.stop().await.unwrap();
     }
 }

@@ -14,8 +14,8 @@ use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::session::{ModeChange, ModeChanged, SessionState};
 use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Event, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended,
-    LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
+    Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
+    LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
 };
 use serde_json::{Value, json};
 use tokio_util::bytes::Bytes;
@@ -284,7 +284,7 @@ impl Store for FailedStore {
     fn set_mode(&self, _: ModeChange) -> Answer<'_, ModeChanged> {
         failure()
     }
-    fn due(&self, _: UnixMillis, _: usize) -> Answer<'_, Vec<(WorkspaceId, BatchId)>> {
+    fn due(&self, _: UnixMillis, _: Option<DueKey>, _: usize) -> Answer<'_, Vec<Due>> {
         failure()
     }
     fn history(&self) -> HistoryId {

@@ -11,6 +11,7 @@ mod damage;
 mod delivery;
 mod documents;
 mod early;
+mod expiry;
 mod fitting;
 mod hand_made;
 mod held_up;

@@ -289,3 +289,16 @@ async fn what_cannot_be_prepared_is_said_or_stored_as_failed() {
     assert_eq!(code(apply(&mut client, &refused.batch_id, "ann", "a1").await), "INVALID_STATE.NOT_PREPARED");
     agent.abort();
 }
+
+/// Content that a question to the agent cannot carry is refused before the agent is asked, with a way out that there is.
+#[tokio::test]
+async fn content_that_is_too_large_to_be_prepared_is_refused_without_a_word_about_blobs() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let text = serde_json::json!({ "path": "a.txt", "content": "x\n".repeat(600_000) }).to_string();
+    let document = v1::Document { dialect: String::new(), text: text.into_bytes().into() };
+    let large = v1::PrepareBatchRequest { content: Some(Content::Document(document)), ..asked("r1", "ann") };
+    let status = prepare(&mut client, large).await.unwrap_err();
+    assert_eq!(refusal(&status), (Code::InvalidArgument, "TOO_LARGE".into(), "FILE".into()), "{status:?}");
+    assert!(status.message().contains("SubmitBatch") && !status.message().contains("blob"), "{status:?}");
+}

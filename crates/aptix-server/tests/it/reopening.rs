@@ -14,8 +14,8 @@ use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::session::{ModeChange, ModeChanged, SessionState};
 use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Event, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended,
-    LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
+    Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
+    LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
 };
 use tokio_util::bytes::Bytes;
 use tonic::Code;
@@ -52,8 +52,8 @@ impl Store for Reopening {
     fn set_mode(&self, change: ModeChange) -> Answer<'_, ModeChanged> {
         self.inner.set_mode(change)
     }
-    fn due(&self, now: UnixMillis, limit: usize) -> Answer<'_, Vec<(WorkspaceId, BatchId)>> {
-        self.inner.due(now, limit)
+    fn due(&self, now: UnixMillis, after: Option<DueKey>, limit: usize) -> Answer<'_, Vec<Due>> {
+        self.inner.due(now, after, limit)
     }
     fn history(&self) -> HistoryId {
         self.inner.history()

@@ -17,8 +17,8 @@ use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::healing::HealingStore;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
-    Appended, BatchSelector, CloudFile, FileUpdate, Known, Lease, LeaseProof, Listed, Store, StoreError, Transition,
-    Transitioned, Twins, UploadId,
+    Appended, BatchSelector, CloudFile, Due, FileUpdate, Known, Lease, LeaseProof, Listed, Store, StoreError,
+    Transition, Transitioned, Twins, UploadId,
 };
 
 /// Runs a promise against every store.
@@ -220,7 +220,7 @@ fn file(path: &str, size_bytes: u64) -> FileUpdate {
 }
 
 /// A prepared batch that can be applied until a time.
-fn prepared(number: u128, request: &str, expires: u64, replaces: Option<BatchId>) -> BatchRecord {
+pub(crate) fn prepared(number: u128, request: &str, expires: u64, replaces: Option<BatchId>) -> BatchRecord {
     let (owner, expires) = ("ann".parse().unwrap(), UnixMillis(expires));
     let plan = Some(Plan { report: report(), places: vec![], evidence: vec![] });
     let preparation = Preparation { owner, expires, plan, replaces, freed: None };
@@ -230,12 +230,16 @@ fn prepared(number: u128, request: &str, expires: u64, replaces: Option<BatchId>
 
 /// A prepared batch is found by when it expires until it is applied or replaced; it is replaced in one step with the new one.
 async fn prepared_batches_expire_and_are_replaced(store: Arc<impl Store>) {
-    let (w, due) = (workspace("w"), |at| store.due(UnixMillis(at), 10));
+    let (w, due) = (workspace("w"), |at| store.due(UnixMillis(at), None, 10));
+    let place = |expires, batch: &BatchRecord| Due { key: (UnixMillis(expires), batch.id), workspace: workspace("w") };
     let first = append(&store, prepared(1, "r1", 300, None)).await;
     let second = append(&store, prepared(2, "r2", 200, None)).await;
     assert_eq!(store.batch(w.clone(), BatchSelector::Id(first.id)).await, Ok(Some(first.clone())));
     assert_eq!(due(199).await, Ok(vec![]));
-    assert_eq!(due(300).await, Ok(vec![(w.clone(), second.id), (w.clone(), first.id)]));
+    assert_eq!(due(300).await, Ok(vec![place(200, &second), place(300, &first)]));
+    let after = |due: Due| store.due(UnixMillis(300), Some(due.key), 10);
+    assert_eq!(after(place(200, &second)).await, Ok(vec![place(300, &first)]), "the next page");
+    assert_eq!(after(place(300, &first)).await, Ok(vec![]));
     let third = append(&store, prepared(3, "r3", 900, Some(first.id))).await;
     assert_eq!(third.revision, Revision(4), "the step of the one that it replaces has a revision of its own");
     let replaced = store.batch(w.clone(), BatchSelector::Id(first.id)).await.unwrap().unwrap();
@@ -258,7 +262,7 @@ async fn prepared_batches_expire_and_are_replaced(store: Arc<impl Store>) {
     };
     assert_eq!(applied.preparation(), freed.preparation(), "what had it applied stays");
     assert_eq!(store.batch(w.clone(), BatchSelector::Id(second.id)).await, Ok(Some(applied)));
-    assert_eq!(due(u64::MAX).await, Ok(vec![(w, third.id)]));
+    assert_eq!(due(u64::MAX).await, Ok(vec![place(900, &third)]));
     assert_eq!(store.counts(workspace("w")).await.unwrap().unwrap().open_batches, 1);
 }
 

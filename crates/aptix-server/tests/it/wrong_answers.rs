@@ -132,11 +132,20 @@ async fn a_list_or_a_search_that_does_not_fit_is_not_passed_on() {
         if let Answer::ListFiles(page) = answer {
             page.files[0].sha256 = "0".repeat(64);
         }
+    }));
+    assert_refused(client.files.list_files(list.clone()).await, Code::Internal, "INTERNAL", "WRONG_ANSWER");
+    // Of a root that the agent did not name when it connected.
+    *disk.twist.lock().unwrap() = Some(Box::new(|answer| {
+        if let Answer::ListFiles(page) = answer {
+            page.files[0].doc_path = page.files[0].doc_path.replace("app/", "other/");
+        }
+    }));
+    assert_refused(client.files.list_files(list.clone()).await, Code::Internal, "INTERNAL", "WRONG_ANSWER");
+    *disk.twist.lock().unwrap() = Some(Box::new(|answer| {
         if let Answer::SearchFiles(found) = answer {
             found.matches[0].line = 3;
         }
     }));
-    assert_refused(client.files.list_files(list.clone()).await, Code::Internal, "INTERNAL", "WRONG_ANSWER");
     let search = v1::SearchFilesRequest { workspace_id: "w".to_owned(), pattern: "o".to_owned(), ..Default::default() };
     assert_refused(client.files.search_files(search.clone()).await, Code::Internal, "INTERNAL", "WRONG_ANSWER");
     for (paths, fits) in

@@ -15,8 +15,8 @@ use super::marks::Marks;
 use super::record::{self, Counters, Happened, Head, Marker};
 use super::tables::{Tables, failed};
 use crate::store::{
-    BatchSelector, CloudFile, Damaged, DamagedFile, Event, Lease, Listed, ListedFile, ListedWorkspace, StoreError,
-    WorkspaceCounts,
+    BatchSelector, CloudFile, Damaged, DamagedFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
+    StoreError, WorkspaceCounts,
 };
 
 impl Tables {
@@ -102,17 +102,21 @@ impl Instant<'_> {
         Ok(listed)
     }
 
-    /// Prepared batches that expired at a time, those that expired first. An entry that cannot be read is passed over.
-    pub(super) fn due(&self, now: UnixMillis, limit: usize) -> Result<Vec<(WorkspaceId, BatchId)>, StoreError> {
+    /// Batches whose time is over, in the order of expiry, after a position. Skips an entry that cannot be read.
+    pub(super) fn due(&self, now: UnixMillis, after: Option<DueKey>, limit: usize) -> Result<Vec<Due>, StoreError> {
+        let first = after.map_or_else(|| keys::DUE.to_vec(), |(expires, id)| keys::due(expires, id));
         let mut found = Vec::new();
-        for entry in self.snapshot.prefix(&self.tables.records, keys::DUE) {
+        for entry in self.snapshot.range(&self.tables.records, first..) {
             let (key, value) = entry.into_inner().map_err(failed("list prepared batches"))?;
-            let Some((expires, id)) = keys::due_of(&key) else { continue };
-            if found.len() == limit || expires > now {
+            if found.len() == limit || !key.starts_with(keys::DUE) {
+                break;
+            }
+            let Some(key) = keys::due_of(&key).filter(|key| after != Some(*key)) else { continue };
+            if key.0 > now {
                 break;
             }
             let workspace = record::decode_texts(&value).ok().and_then(|texts| texts.first()?.parse().ok());
-            found.extend(workspace.map(|workspace| (workspace, id)));
+            found.extend(workspace.map(|workspace| Due { key, workspace }));
         }
         Ok(found)
     }

@@ -51,8 +51,8 @@ use self::unnamed::{Attention, unname};
 use self::writes::{append, append_local, counters, transition};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Event, Lease, Listed, ListedFile, ListedWorkspace, LocalAppended,
-    LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
+    Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
+    LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
 };
 use crate::cpu_pool::Turnkeeper;
 use crate::mint;
@@ -237,8 +237,8 @@ impl Store for EmbeddedStore {
         self.read(move |now| now.newest(&workspace))
     }
 
-    fn due(&self, now: UnixMillis, limit: usize) -> Answer<'_, Vec<(WorkspaceId, BatchId)>> {
-        self.read(move |instant| instant.due(now, limit))
+    fn due(&self, now: UnixMillis, after: Option<DueKey>, limit: usize) -> Answer<'_, Vec<Due>> {
+        self.read(move |instant| instant.due(now, after, limit))
     }
 
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
