@@ -36,8 +36,8 @@ fn state(machine: &Machine, server: &Server, id: &str) -> String {
     machine.ask(server, "show", &[id]).0["state"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Nothing is written before a person has approved a batch; then its agent applies it. Approving it again, or one that has ended,
-/// writes nothing.
+/// Nothing is written before a person has approved a batch; then its agent applies it. Approving it again writes nothing and names
+/// who approved it first; of one that has ended otherwise, the refusal names who ended it and why.
 #[test]
 fn a_batch_is_applied_once_a_person_has_approved_it() {
     let (machine, server, _agent) = held();
@@ -45,16 +45,34 @@ fn a_batch_is_applied_once_a_person_has_approved_it() {
     assert!(said.contains(&format!("aptix approve {first}")) && !said.contains("APPROVED"), "{said}");
     let (second, _) = sent(&machine, &server, "b.txt");
     let (third, _) = sent(&machine, &server, "c.txt");
-    assert!(call(&machine, &server, "reject", &["--reason", "no", &second]).starts_with("Some(0)"));
-    assert!(call(&machine, &server, "cancel", &[&third]).starts_with("Some(0)"));
+    assert!(
+        call(&machine, &server, "reject", &["--reviewer", "Rita", "--reason", "no", &second]).starts_with("Some(0)")
+    );
+    assert!(call(&machine, &server, "cancel", &["--author", "ann", &third]).starts_with("Some(0)"));
     assert!(machine.files().is_empty(), "nothing is written yet");
     let approved = call(&machine, &server, "approve", &["--reviewer", "Rita", "--reason", "fine", &first]);
     assert!(approved.starts_with(&format!("Some(0) {first} ")), "{approved}");
     eventually("the batch is applied", || state(&machine, &server, &first) == "APPLIED");
-    for (id, word) in [(&first, "APPLIED"), (&second, "REJECTED"), (&third, "CANCELLED")] {
-        let refused = call(&machine, &server, "approve", &[id]);
+    let again = call(&machine, &server, "approve", &["--reviewer", "Sam", &first]);
+    assert!(again.starts_with(&format!("Some(0) {first} APPLIED\n")), "{again}");
+    assert!(
+        again.contains("Rita approved the batch before, at ") && again.contains(": fine; nothing changed"),
+        "{again}"
+    );
+    let retried = call(&machine, &server, "approve", &["--reviewer", "Rita", "--reason", "fine", &first]);
+    assert_eq!(retried, format!("Some(0) {first} APPLIED\n"), "a retry is answered as the first call");
+    let rejected = call(&machine, &server, "reject", &["--reviewer", "Sam", &second]);
+    assert!(rejected.contains("REJECTED") && rejected.contains("Rita rejected the batch before, at "), "{rejected}");
+    let cases = [
+        ("reject", &first, "is APPLIED: it was approved by Rita: fine; only an open batch can be rejected"),
+        ("cancel", &first, "is APPLIED: it was approved by Rita: fine; only an open batch can be cancelled"),
+        ("approve", &second, "is REJECTED: it was rejected by Rita: no; only a batch that is PENDING_APPROVAL"),
+        ("approve", &third, "is CANCELLED: it was cancelled by ann; only a batch that is PENDING_APPROVAL"),
+    ];
+    for (command, id, said) in cases {
+        let refused = call(&machine, &server, command, &[id]);
         assert!(
-            refused.starts_with("Some(1)") && refused.contains("INVALID_STATE") && refused.contains(word),
+            refused.starts_with("Some(1)") && refused.contains("INVALID_STATE") && refused.contains(said),
             "{refused}"
         );
     }
@@ -81,10 +99,7 @@ fn a_prepared_batch_and_a_revert_wait_for_a_person_too() {
         let both = [(); 2].map(|()| scope.spawn(|| call(&machine, &server, "approve", &[id])));
         both.map(|one| one.join().unwrap())
     });
-    for answer in &answers {
-        assert!(answer.starts_with("Some(0)") || answer.contains("INVALID_STATE"), "{answers:?}");
-    }
-    assert!(answers.iter().any(|answer| answer.starts_with("Some(0)")), "{answers:?}");
+    assert!(answers.iter().all(|answer| answer.starts_with(&format!("Some(0) {id} "))), "{answers:?}");
     eventually("the batch is applied", || state(&machine, &server, id) == "APPLIED");
 
     let url = server.url();

@@ -1,13 +1,16 @@
 //! `aptix approve` and `aptix reject`: what a person decides about a batch at the server, and why.
 
+use aptix_model::batch_event::StepRecord;
+use aptix_model::failure::Visible;
 use aptix_model::id::BatchId;
 
-use crate::connection::CallError;
+use crate::connection::{CallError, Decision};
+use crate::present::utc::utc;
 use crate::present::view::state_for_people;
 
 use super::exit::Exit;
 use super::output;
-use super::server::ServerArgs;
+use super::server::{self, ServerArgs};
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
@@ -26,12 +29,31 @@ pub(super) struct Args {
 
 /// Lets a batch go ahead that waits for a person.
 pub(super) async fn approve(args: Args) -> Result<Exit, CallError> {
-    let state = args.server.connect().await?.approve(args.batch, args.reason, args.reviewer).await?;
-    Ok(output::print(&format!("{} {}\n", args.batch, state_for_people(state))))
+    let who = (args.reason, args.reviewer);
+    // The call can be repeated: whatever it decided stays.
+    let call = || async { args.server.connect().await?.approve(args.batch, who.0.clone(), who.1.clone()).await };
+    let decision = server::retry(call).await?;
+    say_if_decided_before("approved", &decision, &who);
+    Ok(output::print(&format!("{} {}\n", args.batch, state_for_people(decision.state))))
 }
 
 /// Refuses a batch that has not ended.
 pub(super) async fn reject(args: Args) -> Result<Exit, CallError> {
-    let state = args.server.connect().await?.reject(args.batch, args.reason, args.reviewer).await?;
-    Ok(output::print(&format!("{} {state}\n", args.batch)))
+    let who = (args.reason, args.reviewer);
+    let call = || async { args.server.connect().await?.reject(args.batch, who.0.clone(), who.1.clone()).await };
+    let decision = server::retry(call).await?;
+    say_if_decided_before("rejected", &decision, &who);
+    Ok(output::print(&format!("{} {}\n", args.batch, decision.state)))
+}
+
+/// Says who decided first, if that was another reviewer, or the same one for another reason.
+fn say_if_decided_before(done: &str, decision: &Decision, (reason, reviewer): &(String, String)) {
+    let Some(StepRecord { facts, .. }) = &decision.step else { return };
+    let (name, why) = (facts.actor.name.as_deref().unwrap_or_default(), facts.reason.as_deref().unwrap_or_default());
+    if (name, why) == (reviewer, reason) {
+        return;
+    }
+    let name = if name.is_empty() { "another reviewer" } else { name };
+    let why = if why.is_empty() { String::new() } else { format!(": {}", Visible(why)) };
+    output::say(&format!("{} {done} the batch before, at {}{why}; nothing changed", Visible(name), utc(facts.at.0)));
 }

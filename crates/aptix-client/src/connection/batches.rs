@@ -28,6 +28,15 @@ pub struct Page {
     pub next: Option<String>,
 }
 
+/// What a person decided about a batch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// The state of the batch now.
+    pub state: BatchState,
+    /// The step that decided first, whoever took it; `None` if the server does not know it.
+    pub step: Option<StepRecord>,
+}
+
 /// A file patch, or one change of it, and its state.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChangeView {
@@ -113,26 +122,26 @@ impl Connection {
         Ok(state(response.batch)?)
     }
 
-    /// Rejects a batch that has not ended.
+    /// Rejects a batch that has not ended; repeatable.
     ///
     /// # Errors
     /// NOT_FOUND; INVALID_STATE when it has ended another way.
-    pub async fn reject(&self, batch: BatchId, reason: String, reviewer: String) -> Result<BatchState, CallError> {
+    pub async fn reject(&self, batch: BatchId, reason: String, reviewer: String) -> Result<Decision, CallError> {
         let (workspace_id, batch_id) = (self.workspace.to_string(), batch.to_string());
         let message = v1::RejectBatchRequest { workspace_id, batch_id, reason, reviewer };
         let response = self.answer(self.batches().reject_batch(timed(message, ANSWER))).await?;
-        Ok(state(response.batch)?)
+        Ok(Decision { state: state(response.batch)?, step: step(response.decision) })
     }
 
-    /// Approves a batch that waits for a person; the record keeps why and by whom.
+    /// Approves a batch that waits for a person; repeatable. The record keeps why and by whom.
     ///
     /// # Errors
     /// NOT_FOUND; INVALID_STATE when it waits for no person.
-    pub async fn approve(&self, batch: BatchId, reason: String, reviewer: String) -> Result<BatchState, CallError> {
+    pub async fn approve(&self, batch: BatchId, reason: String, reviewer: String) -> Result<Decision, CallError> {
         let (workspace_id, batch_id) = (self.workspace.to_string(), batch.to_string());
         let message = v1::ApproveBatchRequest { workspace_id, batch_id, reason, reviewer, ..Default::default() };
         let response = self.answer(self.batches().approve_batch(timed(message, ANSWER))).await?;
-        Ok(state(response.batch)?)
+        Ok(Decision { state: state(response.batch)?, step: step(response.decision) })
     }
 
     /// Stores the batch that takes another one back; repeatable under the same request id. The record keeps why and by whom.
@@ -186,8 +195,7 @@ impl Connection {
         let (workspace_id, view) = (self.workspace.to_string(), v1::BatchView::Full.into());
         let message = v1::GetBatchRequest { workspace_id, batch, view };
         let response = self.answer(self.batches().get_batch(timed(message, ANSWER))).await?;
-        // A step of a kind that this version does not know is passed over.
-        let steps = response.steps.into_iter().filter_map(|step| StepRecord::try_from(step).ok()).collect();
+        let steps = response.steps.into_iter().filter_map(|one| step(Some(one))).collect();
         Ok((record(response.batch)?, steps))
     }
 
@@ -288,6 +296,11 @@ pub(super) fn absent(field: &str) -> Failure {
 
 fn record(batch: Option<v1::Batch>) -> Result<BatchRecord, CallError> {
     Ok(BatchRecord::try_from(batch.ok_or_else(|| absent("batch"))?)?)
+}
+
+/// A step of a batch; one of a kind that this version does not know is passed over.
+fn step(step: Option<v1::BatchStep>) -> Option<StepRecord> {
+    StepRecord::try_from(step?).ok()
 }
 
 fn state(batch: Option<v1::Batch>) -> Result<BatchState, Failure> {

@@ -14,7 +14,7 @@ pub mod question;
 pub mod receipt;
 mod server_url;
 
-pub use self::batches::{ChangeView, Page, StateFeed};
+pub use self::batches::{ChangeView, Decision, Page, StateFeed};
 pub use self::call_error::CallError;
 pub use self::feed::{Change, Feed, FeedEvent, Incoming, Lease, LeaseSecret, Position, Reported};
 pub use self::files::CloudText;

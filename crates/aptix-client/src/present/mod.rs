@@ -9,5 +9,5 @@ pub mod past;
 pub(crate) mod refused;
 pub mod text;
 pub(crate) mod untrusted;
-mod utc;
+pub(crate) mod utc;
 pub mod view;

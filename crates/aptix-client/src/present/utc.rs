@@ -1,7 +1,7 @@
 //! Times as people read them.
 
 /// A time, in milliseconds since 1970, as people read it.
-pub(super) fn utc(millis: u64) -> String {
+pub(crate) fn utc(millis: u64) -> String {
     let (days, seconds) = (millis / 86_400_000, millis / 1000 % 86_400);
     // Counted in years of which the last month is February, and in the 400 years after which all days are as before.
     let days = days + 719_468;

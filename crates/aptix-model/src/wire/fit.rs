@@ -119,10 +119,29 @@ pub fn event(mut batch: v1::Batch) -> v1::Batch {
 /// The batch with its steps, with as much of the batch as a message carries beside them.
 #[must_use]
 pub fn with_steps(mut batch: v1::Batch, steps: Vec<v1::BatchStep>) -> v1::GetBatchResponse {
+    make_room(&mut batch, &steps);
+    v1::GetBatchResponse { batch: Some(batch), steps }
+}
+
+/// The answer about a batch that a person approved, with the step that did.
+#[must_use]
+pub fn approved(mut batch: v1::Batch, decision: Option<v1::BatchStep>) -> v1::ApproveBatchResponse {
+    make_room(&mut batch, decision.as_slice());
+    v1::ApproveBatchResponse { batch: Some(batch), decision }
+}
+
+/// The answer about a batch that a person rejected, with the step that did.
+#[must_use]
+pub fn rejected(mut batch: v1::Batch, decision: Option<v1::BatchStep>) -> v1::RejectBatchResponse {
+    make_room(&mut batch, decision.as_slice());
+    v1::RejectBatchResponse { batch: Some(batch), decision }
+}
+
+/// Leaves out of a batch what has no room beside these steps of it.
+fn make_room(batch: &mut v1::Batch, steps: &[v1::BatchStep]) {
     let beside: usize = steps.iter().map(|step| step.encoded_len() + 8).sum();
     let room = ROOM.saturating_sub(beside);
-    batch.content_omitted |= fit(&mut batch, room, &ANSWERED, |batch, step| step.leave_out(batch));
-    v1::GetBatchResponse { batch: Some(batch), steps }
+    batch.content_omitted |= fit(batch, room, &ANSWERED, |batch, step| step.leave_out(batch));
 }
 
 /// Who did it, with as much of the name as an event carries.

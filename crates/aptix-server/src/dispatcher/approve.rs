@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch::Batch;
-use aptix_model::batch_event::EventKind;
+use aptix_model::batch_event::{EventKind, StepRecord};
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
@@ -13,6 +13,7 @@ use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::state::{BatchState, Step};
 
 use super::Dispatcher;
+use super::decided::{Decided, what_became};
 use super::refusal::Refusal;
 use super::step::{Move, expiry};
 
@@ -34,49 +35,49 @@ impl Dispatcher {
         }
     }
 
-    /// Lets a batch go ahead that waits for a person. Repeated while it is free it is a no-op.
+    /// Lets a batch go ahead that waits for a person. One that a person approved before stays as it is, whatever its agent made of
+    /// it since: the answer names who approved it.
     ///
     /// # Errors
-    /// NOT_FOUND; TOO_LARGE (TEXT); INVALID_STATE when the batch waits for no person: it has ended, needs no approval, or is not
-    /// let go ahead by its author.
+    /// NOT_FOUND; TOO_LARGE (TEXT); INVALID_STATE when the batch waits for no person and none approved it: it has ended, needs no
+    /// approval, or is not let go ahead by its author; and when it was rejected or withdrawn after a person approved it.
     pub async fn approve(
         self: &Arc<Self>,
         workspace: WorkspaceId,
         id: BatchId,
         consent: Consent,
-    ) -> Result<BatchRecord, Refusal> {
+    ) -> Result<Decided, Refusal> {
         self.check_texts([("reason", consent.reason.as_ref()), ("reviewer", consent.reviewer.as_ref())])?;
         let this = Arc::clone(self);
         self.to_the_end(async move {
-            let approve = |batch: &BatchRecord| this.may_approve(batch, &consent);
+            let approve = |batch: &BatchRecord| Ok(this.approval(batch, &consent));
             let batch = this.step(&workspace, id, approve).await?;
+            let steps = this.steps(&batch).await?;
+            let was_approved = steps.iter().any(|step| step.facts.kind == EventKind::Approved);
             match batch.state {
-                BatchState::Expired => Err(waits_for_nobody(&batch)),
-                BatchState::Approved if !this.was_approved(&batch).await? => Err(waits_for_nobody(&batch)),
-                _ => Ok(batch),
+                BatchState::Approved | BatchState::Applied | BatchState::Partial | BatchState::Failed
+                    if was_approved =>
+                {
+                    Ok(Decided::by(batch, EventKind::Approved, steps))
+                }
+                _ => Err(waits_for_nobody(&batch, &steps)),
             }
         })
         .await
     }
 
-    fn may_approve(&self, batch: &BatchRecord, consent: &Consent) -> Result<Option<Move>, Refusal> {
+    /// The step that approves a batch, or ends one whose time is over; `None` if it does not wait for a person.
+    fn approval(&self, batch: &BatchRecord, consent: &Consent) -> Option<Move> {
         let now = self.clock.now();
         match batch.state {
-            BatchState::PendingApproval if is_over(batch, now) => Ok(Some(expiry(now))),
+            BatchState::PendingApproval if is_over(batch, now) => Some(expiry(now)),
             BatchState::PendingApproval => {
                 let person = Actor { kind: ActorKind::Person, name: consent.reviewer.clone() };
                 let step = Move::new(Step::Approve, EventKind::Approved, person, now, Event::Approved);
-                Ok(Some(Move { reason: consent.reason.clone(), ..step }))
+                Some(Move { reason: consent.reason.clone(), ..step })
             }
-            // Whether a person approved it is looked up.
-            BatchState::Approved => Ok(None),
-            _ => Err(waits_for_nobody(batch)),
+            _ => None,
         }
-    }
-
-    async fn was_approved(&self, batch: &BatchRecord) -> Result<bool, Refusal> {
-        let steps = self.steps(batch).await?;
-        Ok(steps.iter().any(|step| step.facts.kind == EventKind::Approved))
     }
 }
 
@@ -86,7 +87,7 @@ pub(super) fn is_over(batch: &BatchRecord, now: UnixMillis) -> bool {
 }
 
 /// Refuses to approve a batch that waits for no person.
-fn waits_for_nobody(batch: &BatchRecord) -> Refusal {
+fn waits_for_nobody(batch: &BatchRecord, steps: &[StepRecord]) -> Refusal {
     let BatchRecord { id, state, .. } = batch;
     let (message, hint) = match state {
         BatchState::Approved => {
@@ -94,11 +95,15 @@ fn waits_for_nobody(batch: &BatchRecord) -> Refusal {
         }
         BatchState::Prepared | BatchState::Preparing => (
             format!("batch {id} is {state}, and its owner has not let it be applied"),
-            "approve it after its owner has called ApplyPrepared",
+            "approve it after its owner has called ApplyPrepared, or `aptix apply-prepared`",
         ),
-        state => (
-            format!("batch {id} is {state}, and only a batch that is PENDING_APPROVAL can be approved"),
-            "look at what became of the batch; submit it again if it is still wanted",
+        BatchState::Applied | BatchState::Partial | BatchState::Failed => (
+            format!("batch {id} is {state}, and needed no approval here"),
+            "nothing is left to do: look at what became of the batch",
+        ),
+        _ => (
+            format!("{}; only a batch that is PENDING_APPROVAL can be approved", what_became(batch, steps)),
+            "nothing was written; submit the batch again if it is still wanted",
         ),
     };
     Refusal::denied(Failure::new(Reason::InvalidState, message).hint(hint))

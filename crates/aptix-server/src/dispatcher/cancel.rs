@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aptix_model::actor::{Actor, ActorKind};
-use aptix_model::batch_event::EventKind;
+use aptix_model::batch_event::{EventKind, StepRecord};
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
@@ -13,6 +13,7 @@ use aptix_model::report::{Outcome, Report};
 use aptix_model::state::{BatchState, Step};
 
 use super::Dispatcher;
+use super::decided::{Decided, what_became};
 use super::refusal::Refusal;
 use super::step::Move;
 use crate::mint;
@@ -55,12 +56,20 @@ impl Dispatcher {
                 let step = Move::new(Step::Cancel, EventKind::Cancelled, author, mint::now(), Event::Cancelled);
                 Ok(Some(Move { reason: withdrawal.reason.clone(), ..step }))
             }
-            state => Err(has_ended(state, "cancelled")),
+            _ => Ok(None),
         };
-        self.to_the_end(async move { this.step(&workspace, id, withdraw).await }).await
+        self.to_the_end(async move {
+            let batch = this.step(&workspace, id, withdraw).await?;
+            match batch.state {
+                BatchState::Cancelled => Ok(batch),
+                _ => Err(has_ended(&batch, &this.steps(&batch).await?, "cancelled")),
+            }
+        })
+        .await
     }
 
-    /// Refuses a batch in the name of a person; one that is rejected already stays so, with its first reason.
+    /// Refuses a batch in the name of a person; one that is rejected already stays so, with its first reason: the answer names who
+    /// rejected it.
     ///
     /// # Errors
     /// When there is no such batch, it has ended another way, or a text is too long.
@@ -69,7 +78,7 @@ impl Dispatcher {
         workspace: WorkspaceId,
         id: BatchId,
         rejection: Rejection,
-    ) -> Result<BatchRecord, Refusal> {
+    ) -> Result<Decided, Refusal> {
         self.check_texts([("reason", Some(&rejection.reason)), ("reviewer", rejection.reviewer.as_ref())])?;
         let this = Arc::clone(self);
         let refuse = move |batch: &BatchRecord| match batch.state {
@@ -80,9 +89,17 @@ impl Dispatcher {
                 let reason = Some(rejection.reason.clone()).filter(|reason| !reason.is_empty());
                 Ok(Some(Move { report: Some(rejected(&rejection)), reason, ..step }))
             }
-            state => Err(has_ended(state, "rejected")),
+            _ => Ok(None),
         };
-        self.to_the_end(async move { this.step(&workspace, id, refuse).await }).await
+        self.to_the_end(async move {
+            let batch = this.step(&workspace, id, refuse).await?;
+            let steps = this.steps(&batch).await?;
+            match batch.state {
+                BatchState::Rejected => Ok(Decided::by(batch, EventKind::Rejected, steps)),
+                _ => Err(has_ended(&batch, &steps, "rejected")),
+            }
+        })
+        .await
     }
 
     /// Refuses a text of this name that is longer than what is kept.
@@ -107,8 +124,12 @@ fn rejected(rejection: &Rejection) -> Report {
     Report { outcome: Outcome::Rejected, failures, ..Report::applied(Vec::new()) }
 }
 
-fn has_ended(state: BatchState, done: &str) -> Refusal {
-    let message = format!("the batch is {state}, only an open batch can be {done}");
-    let hint = "look at what became of the batch; what it changed can be undone where its agent runs";
+/// Refuses to end a batch that has ended another way.
+fn has_ended(batch: &BatchRecord, steps: &[StepRecord], done: &str) -> Refusal {
+    let message = format!("{}; only an open batch can be {done}", what_became(batch, steps));
+    let hint = match batch.state {
+        BatchState::Applied | BatchState::Partial => "have what it changed taken back: RevertBatch, or `aptix revert`",
+        _ => "nothing is left to do: the batch changed no file",
+    };
     Refusal::denied(Failure::new(Reason::InvalidState, message).hint(hint))
 }

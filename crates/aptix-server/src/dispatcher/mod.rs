@@ -7,6 +7,7 @@ pub mod batch_filter;
 pub mod cancel;
 mod claims;
 mod clock;
+pub mod decided;
 pub mod early;
 mod ended;
 pub mod event;

@@ -23,6 +23,7 @@ use super::{batch_list, part, prepared, revert};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::approve::Consent;
 use crate::dispatcher::cancel::{Rejection, Withdrawal};
+use crate::dispatcher::decided::Decided;
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::log_repeated;
 use crate::dispatcher::watch::BatchUpdate;
@@ -88,8 +89,8 @@ impl v1::batch_service_server::BatchService for BatchService {
     ) -> Result<Response<v1::RejectBatchResponse>, Status> {
         let request = request.into_inner();
         let call = Called::begin("RejectBatch", &request.workspace_id, &request.batch_id);
-        let batch = call.done(self.reject(request)).await?;
-        Ok(Response::new(v1::RejectBatchResponse { batch: Some(fit::answer(batch.into())) }))
+        let Decided { batch, step } = call.done(self.reject(request)).await?;
+        Ok(Response::new(fit::rejected(batch.into(), step.map(Into::into))))
     }
 
     async fn approve_batch(
@@ -99,8 +100,8 @@ impl v1::batch_service_server::BatchService for BatchService {
         let request = request.into_inner();
         let view = View::asked(request.view).map_err(status)?;
         let call = Called::begin("ApproveBatch", &request.workspace_id, &request.batch_id);
-        let batch = call.done(self.approve(request)).await?;
-        Ok(Response::new(v1::ApproveBatchResponse { batch: Some(fit::answer(view.message(batch))) }))
+        let Decided { batch, step } = call.done(self.approve(request)).await?;
+        Ok(Response::new(fit::approved(view.message(batch), step.map(Into::into))))
     }
 
     async fn revert_batch(
@@ -245,7 +246,7 @@ impl BatchService {
         self.dispatcher.cancel(workspace, batch, withdrawal).await
     }
 
-    async fn approve(&self, request: v1::ApproveBatchRequest) -> Result<BatchRecord, Refusal> {
+    async fn approve(&self, request: v1::ApproveBatchRequest) -> Result<Decided, Refusal> {
         let workspace = wire::id("workspaceId", &request.workspace_id)?;
         let batch = wire::id("batchId", &request.batch_id)?;
         let given = |text: String| Some(text).filter(|text| !text.is_empty());
@@ -253,7 +254,7 @@ impl BatchService {
         self.dispatcher.approve(workspace, batch, consent).await
     }
 
-    async fn reject(&self, request: v1::RejectBatchRequest) -> Result<BatchRecord, Refusal> {
+    async fn reject(&self, request: v1::RejectBatchRequest) -> Result<Decided, Refusal> {
         let workspace = wire::id("workspaceId", &request.workspace_id)?;
         let batch = wire::id("batchId", &request.batch_id)?;
         let reviewer = Some(request.reviewer).filter(|name| !name.is_empty());

@@ -4670,6 +4670,10 @@ pub struct RejectBatchResponse {
     /// The batch, in state REJECTED.
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
+    /// The step that rejected it: this call's, or that of the call that came first, with its reviewer and reason. Absent if another
+    /// record ended it, as when its agent's user rejected it.
+    #[prost(message, optional, tag = "2")]
+    pub decision: ::core::option::Option<BatchStep>,
 }
 /// Asks to approve a batch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4696,6 +4700,9 @@ pub struct ApproveBatchResponse {
     /// The batch as it is now.
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
+    /// The step that approved it: this call's, or that of the call that came first, with its reviewer and reason.
+    #[prost(message, optional, tag = "2")]
+    pub decision: ::core::option::Option<BatchStep>,
 }
 /// Asks to take a batch back.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -5099,12 +5106,13 @@ pub mod batch_service_client {
         }
         /// Refuses a batch that has not ended, in the name of a person who looked at it: it becomes BATCH_STATE_REJECTED, and its report
         /// has the reason. An agent that is applying it at this moment may still finish: the change is then reported as a local batch,
-        /// as CancelBatch describes, and this one stays REJECTED. Rejecting a rejected batch again answers the batch as it is.
+        /// as CancelBatch describes, and this one stays REJECTED. The call can be repeated: a batch that was rejected before stays as it
+        /// is, with its first reason, and the decision in the answer names who rejected it.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
         /// - NOT_FOUND: the workspace has no such batch.
-        /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended another way.
+        /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended another way. The message says which, and who approved or withdrew it.
         pub async fn reject_batch(
             &mut self,
             request: impl tonic::IntoRequest<super::RejectBatchRequest>,
@@ -5131,14 +5139,17 @@ pub mod batch_service_client {
         }
         /// Lets a batch go ahead that is BATCH_STATE_PENDING_APPROVAL because the server's configuration has a person approve it: it
         /// becomes BATCH_STATE_APPROVED. The agent's own policy still decides whether it is applied. RejectBatch and CancelBatch end such
-        /// a batch; without any of these it is BATCH_STATE_EXPIRED after a week. Approving a batch again that a person approved, and that
-        /// has not ended, answers the batch as it is.
+        /// a batch; without any of these it is BATCH_STATE_EXPIRED after a week.
+        ///
+        /// The call can be repeated: a batch that a person approved before is answered as it is now, also when its agent has applied or
+        /// refused it since, and the decision in the answer names who approved it first. Of ApproveBatch, RejectBatch and CancelBatch at
+        /// once, the first one decides; a rejection or withdrawal also ends a batch that is approved and not applied yet.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
         /// - NOT_FOUND: the workspace has no such batch.
-        /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended, whatever way; it needs no approval; or it is prepared, and its
-        ///   owner has not let it be applied. The message says which.
+        /// - FAILED_PRECONDITION (INVALID_STATE): the batch was rejected, withdrawn or has expired; it needs no approval; or it is
+        ///   prepared, and its owner has not let it be applied. The message says which, and who rejected or withdrew it.
         pub async fn approve_batch(
             &mut self,
             request: impl tonic::IntoRequest<super::ApproveBatchRequest>,
@@ -5370,12 +5381,13 @@ pub mod batch_service_server {
         >;
         /// Refuses a batch that has not ended, in the name of a person who looked at it: it becomes BATCH_STATE_REJECTED, and its report
         /// has the reason. An agent that is applying it at this moment may still finish: the change is then reported as a local batch,
-        /// as CancelBatch describes, and this one stays REJECTED. Rejecting a rejected batch again answers the batch as it is.
+        /// as CancelBatch describes, and this one stays REJECTED. The call can be repeated: a batch that was rejected before stays as it
+        /// is, with its first reason, and the decision in the answer names who rejected it.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
         /// - NOT_FOUND: the workspace has no such batch.
-        /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended another way.
+        /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended another way. The message says which, and who approved or withdrew it.
         async fn reject_batch(
             &self,
             request: tonic::Request<super::RejectBatchRequest>,
@@ -5385,14 +5397,17 @@ pub mod batch_service_server {
         >;
         /// Lets a batch go ahead that is BATCH_STATE_PENDING_APPROVAL because the server's configuration has a person approve it: it
         /// becomes BATCH_STATE_APPROVED. The agent's own policy still decides whether it is applied. RejectBatch and CancelBatch end such
-        /// a batch; without any of these it is BATCH_STATE_EXPIRED after a week. Approving a batch again that a person approved, and that
-        /// has not ended, answers the batch as it is.
+        /// a batch; without any of these it is BATCH_STATE_EXPIRED after a week.
+        ///
+        /// The call can be repeated: a batch that a person approved before is answered as it is now, also when its agent has applied or
+        /// refused it since, and the decision in the answer names who approved it first. Of ApproveBatch, RejectBatch and CancelBatch at
+        /// once, the first one decides; a rejection or withdrawal also ends a batch that is approved and not applied yet.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one, or a text is longer than 64 KiB.
         /// - NOT_FOUND: the workspace has no such batch.
-        /// - FAILED_PRECONDITION (INVALID_STATE): the batch has ended, whatever way; it needs no approval; or it is prepared, and its
-        ///   owner has not let it be applied. The message says which.
+        /// - FAILED_PRECONDITION (INVALID_STATE): the batch was rejected, withdrawn or has expired; it needs no approval; or it is
+        ///   prepared, and its owner has not let it be applied. The message says which, and who rejected or withdrew it.
         async fn approve_batch(
             &self,
             request: tonic::Request<super::ApproveBatchRequest>,
