@@ -39,7 +39,7 @@ fn tried(scene: &mut Scene, number: usize, parts: &[Part], expected: Outcome) ->
     let text = &parts.iter().find(|part| part.word == "document").unwrap().body;
     let text = document(text, &scene.machine.path("."));
     // No message holds it; nothing changes.
-    let expected = if text.len() > MESSAGE_BYTES { vec!["OUT_OF_RANGE".to_owned()] } else { expected };
+    let expected = if text.len() > MESSAGE_BYTES { vec!["TOO_LARGE MESSAGE".to_owned()] } else { expected };
     let found = outcome(&scene.submit(&number.to_string(), text));
     let mut wrong = Vec::new();
     if !is_as_expected(&found, &expected) {

@@ -202,7 +202,7 @@ fn a_revert_over_later_edits_keeps_them_or_names_their_batch() {
     let mut caller = Caller::of(&server);
     let (reason, said) = failure(&caller.reverted(&first, "r1"));
     assert_eq!(reason, "EXPECTED_MISMATCH");
-    assert!(said.contains(&above) && said.contains("RevertBatch"), "{said}");
+    assert!(said.contains(&above) && said.contains(&format!("undo batch {above}")), "{said}");
     assert_eq!(caller.reverted(&above, "r2").state(), v1::BatchState::Applied);
     assert_eq!(caller.reverted(&first, "r3").state(), v1::BatchState::Applied);
     assert_eq!(machine.files()[0].1, lines.replace("line 8", "eighth"));
@@ -302,7 +302,7 @@ fn what_cannot_be_reverted_is_refused_by_name() {
     let waiting = sent["batchId"].as_str().unwrap();
     let mut caller = Caller::of(&server);
     let message = refused(caller.revert(waiting, "r1"), "INVALID_STATE");
-    assert!(message.contains("CancelBatch"), "{message}");
+    assert!(message.contains("wait until the batch is applied"), "{message}");
     refused(caller.revert("018f6d2e-7c1a-7b3e-9d55-0123456e0000", "r1"), "NOT_FOUND");
     let mut agent = machine.agent(&server);
     assert_eq!(caller.ended(waiting).state(), v1::BatchState::Applied);

@@ -53,6 +53,11 @@ fn an_edit_is_planned_and_applied() {
 }
 
 #[test]
+fn a_batch_is_taken_back() {
+    play_every_way(include_str!("tool_calls/undo.txt"));
+}
+
+#[test]
 fn a_bad_call_is_refused_by_name() {
     play_every_way(include_str!("tool_calls/bad_calls.txt"));
 }

@@ -3,6 +3,7 @@
 use aptix_model::events::event::Event;
 use aptix_model::id::BatchId;
 use aptix_model::id_block;
+use aptix_model::tools::past::LISTED;
 use aptix_model::tools::result::BatchResult;
 use aptix_model::tools::result::tool_result::{DIFF_BYTES, ToolResult, of_record};
 
@@ -12,7 +13,7 @@ use super::tried::Tried;
 use super::until::Until;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{ApplyOptions, Mode, Refusal};
-use crate::tools::past_batches::{LISTED, elsewhere};
+use crate::tools::past_batches::elsewhere;
 use crate::undo::{self, Undone};
 use crate::workspace::keep::history::find::Wanted;
 

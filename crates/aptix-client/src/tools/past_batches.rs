@@ -9,7 +9,7 @@ use aptix_model::path_style::PathStyle;
 use aptix_model::protection::KEY_HEAD_BYTES;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileStatus, Withheld};
-use aptix_model::tools::past::{Batches, PastBatch, PastFile};
+use aptix_model::tools::past::{Batches, LISTED, PastBatch, PastFile};
 use aptix_model::tools::result::Stored;
 use aptix_model::tools::result::tool_result::DIFF_BYTES;
 
@@ -29,9 +29,6 @@ use crate::workspace::keep::history::past_file::{self, Kept};
 use crate::workspace::read::listing::Listings;
 use crate::workspace::read::resolve::resolve_to_read;
 use crate::workspace::roots::workspace::Workspace;
-
-/// What to do about a batch that is not known, or not to be undone.
-pub(crate) const LISTED: &str = "history lists the batches that are known, with their ids";
 
 /// The history, for one caller.
 #[derive(Clone, Copy)]

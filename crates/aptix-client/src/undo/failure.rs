@@ -2,6 +2,7 @@
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
+use aptix_model::tools::past::LISTED;
 
 use crate::policy::caller::Caller;
 use crate::workspace::fs::errno;
@@ -27,6 +28,7 @@ pub(super) fn not_found(error: &FindError, caller: Caller) -> Failure {
             format!("nothing is left to do; to have its changes again, {}", take_back(by, caller)),
         ),
         FindError::Ambiguous { .. } => (Reason::AmbiguousId, "give more of the id".to_owned()),
+        FindError::Unknown(_) if caller == Caller::Model => (Reason::NotFound, LISTED.to_owned()),
         FindError::Unknown(_) | FindError::Nothing => (Reason::NotFound, not_kept(caller).to_owned()),
     };
     Failure::new(reason, error.to_string()).hint(hint)
@@ -49,8 +51,7 @@ const fn not_kept(caller: Caller) -> &'static str {
 pub(super) fn take_back(name: &str, caller: Caller) -> String {
     match caller {
         Caller::Shell => format!("undo that one: `aptix undo {name}`"),
-        Caller::Server => format!("take that one back with RevertBatch: {name}"),
-        Caller::Model => format!("undo batch {name}"),
+        Caller::Server | Caller::Model => format!("undo batch {name}"),
     }
 }
 

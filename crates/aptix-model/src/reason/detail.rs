@@ -258,6 +258,8 @@ catalogue! {
         File = "FILE",
         /// A document is too large.
         Document = "DOCUMENT",
+        /// A gRPC message is too large.
+        Message = "MESSAGE",
         /// No space is left on the device.
         NoSpace = "NO_SPACE",
         /// The quota is used up.

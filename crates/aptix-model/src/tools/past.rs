@@ -10,6 +10,9 @@ use super::{answer, schema};
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
+/// What to do about a batch that is not known, or not to be undone.
+pub const LISTED: &str = "history lists the batches that are known, with their ids";
+
 pub(super) const HISTORY: Tool = Tool {
     name: "history",
     description: "List the batches that were applied in the workspace, the newest first.\n\n\
@@ -50,8 +53,8 @@ pub(super) const UNDO: Tool = Tool {
     name: "undo",
     description: "Take back what one batch changed, and nothing that came later.\n\n\
         Inputs: batch_id (from the answer of the edit, or from history).\n\n\
-        Behavior: all files or none; refused where a later edit changed the same lines. An undo is a batch, and can \
-        be undone.\n\n\
+        Behavior: all files or none; refused where a later edit changed the same lines, and, unless the policy allows \
+        deletions, where it would delete a file that the batch created (APPROVAL_REQUIRED). An undo is a batch, and can be undone.\n\n\
         Output: each file with its status and SHA-256, the unified diff.",
     set: Set::Core,
     effect: Effect::Writes,

@@ -133,12 +133,13 @@ impl Tool {
     }
 }
 
-/// The text of arguments as they were sent, `{}` if there are none: one that costs no more to parse than any call is worth.
+/// The text of arguments as they were sent, `{}` if there are none or they are null: one that costs no more to parse than any call
+/// is worth.
 ///
 /// # Errors
 /// When they are no text, are nested too deeply, or have more objects than a batch has changes.
 pub fn arguments_text(arguments: &[u8]) -> Result<&str, Failure> {
-    if arguments.is_empty() { Ok("{}") } else { json::text(arguments) }
+    if matches!(arguments.trim_ascii(), b"" | b"null") { Ok("{}") } else { json::text(arguments) }
 }
 
 /// Parses arguments into their type, and the type into a call.

@@ -85,7 +85,7 @@ fn inverse(record: &BatchRecord) -> Result<Batch, Refusal> {
     let files: Vec<_> = reported.filter(|file| is_changed(file)).map(|file| patch(record.id, file)).collect();
     if files.is_empty() {
         let message = format!("batch {} changed no file, so there is nothing to take back", record.id);
-        return Err(Refusal::denied(Failure::new(Reason::InvalidState, message).hint("look at the batch's report")));
+        return Err(Refusal::denied(Failure::new(Reason::InvalidState, message).hint("nothing is left to do")));
     }
     let verb = if matches!(record.source, Source::Revert(_)) { "redo of revert" } else { "revert" };
     Ok(Batch { label: Some(format!("{verb} {}", record.id)), files, ..Batch::default() })
@@ -114,7 +114,7 @@ fn check(batch: &BatchRecord) -> Result<(), Refusal> {
         BatchState::Applied | BatchState::Partial => {}
         state if state.is_open() => {
             let message = format!("batch {id} is {state} and has changed nothing yet");
-            return invalid(message, "cancel the batch with CancelBatch, or wait until it is applied");
+            return invalid(message, "wait until the batch is applied, then take it back");
         }
         state => {
             let message = format!("batch {id} is {state}, and only a batch that was applied can be taken back");
@@ -123,12 +123,12 @@ fn check(batch: &BatchRecord) -> Result<(), Refusal> {
     }
     if let Some(by) = batch.reverted_by {
         let message = format!("batch {id} was taken back already, by batch {by}");
-        let hint = format!("nothing is left to do; revert batch {by} to have its changes again");
+        let hint = format!("nothing is left to do; undo batch {by} to have the changes again");
         return Err(Refusal::denied(Failure::new(Reason::AlreadyApplied, message).hint(hint)));
     }
     if matches!(batch.source, Source::Local { .. }) {
         let message = format!("batch {id} was carried out on the workstation itself, where alone it can be undone");
-        return invalid(message, "submit an edit that changes the files, or ask the user to undo the batch");
+        return invalid(message, "edit the files instead, or ask the user to undo the batch");
     }
     Ok(())
 }

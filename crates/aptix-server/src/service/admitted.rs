@@ -170,7 +170,8 @@ where
             let began = Instant::now();
             let work = async move {
                 let path = head.uri.path().to_owned();
-                if let Err(failure) = entries::check(&path, message.bytes()) {
+                let checked = message.check_length().and_then(|()| entries::check(&path, message.bytes()));
+                if let Err(failure) = checked {
                     log_bad_shape(&path, began.elapsed(), &failure);
                     return Ok(status(failure).into_http());
                 }

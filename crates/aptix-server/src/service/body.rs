@@ -5,7 +5,9 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use aptix_model::failure::Failure;
 use aptix_model::limits::MESSAGE_BYTES;
+use aptix_model::reason::{Detail, Reason};
 use http_body::{Body as HttpBody, Frame};
 use tokio_util::bytes::{Bytes, BytesMut};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -68,6 +70,18 @@ impl Gathered {
             frames.push_front(Ok(Frame::data(message.freeze())));
         }
         Self { frames, rest }
+    }
+
+    /// Refuses a message that is longer than any may be.
+    pub(super) fn check_length(&self) -> Result<(), Failure> {
+        let bytes = self.bytes();
+        if !is_beyond(bytes) {
+            return Ok(());
+        }
+        let length = announced(bytes).unwrap_or_default();
+        let message = format!("the message has {length} bytes, at most {MESSAGE_BYTES} are taken");
+        let hint = "send less in one call, such as one file after the other";
+        Err(Failure::new(Reason::TooLarge, message).detail(Detail::Message).hint(hint))
     }
 
     /// Encodes an answer of one message.

@@ -14,6 +14,7 @@ use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::report::Warning;
+use aptix_model::tools::past::LISTED;
 use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::{Call, Form, Tool};
 use aptix_model::wire::View;
@@ -193,7 +194,12 @@ impl Writing<'_> {
                     Err(refusal) => return Ok(self.refused(self.tool.form, &for_model(refusal)?)),
                 }
             }
-            Err(refusal) => return Ok(self.refused(self.tool.form, &for_model(refusal)?)),
+            Err(refusal) => {
+                let mut failures = for_model(refusal)?;
+                let unknown = failures.iter_mut().filter(|failure| failure.reason == Reason::NotFound);
+                unknown.for_each(|failure| failure.hint = Some(LISTED.to_owned()));
+                return Ok(self.refused(self.tool.form, &failures));
+            }
         };
         let (record, naming) = self.ended(stored).await?;
         Ok(self.shown(&record, &naming, Wording::File).await?.undone(of))

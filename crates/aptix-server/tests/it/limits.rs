@@ -28,8 +28,7 @@ async fn a_message_over_the_limit_is_refused_and_the_connection_lives() {
     let server = Server::start();
     let mut client = server.connect().await;
     let files = (0..5).map(|number| create_text(&format!("f{number}"), &"x".repeat(1 << 20))).collect();
-    let status = client.submit(submit("w", "r1", files)).await.unwrap_err();
-    assert_eq!(status.code(), Code::OutOfRange);
+    assert_refused(client.submit(submit("w", "r1", files)).await, Code::InvalidArgument, "TOO_LARGE", "MESSAGE");
     client.submit(submit("w", "r2", vec![create_text("a", "")])).await.unwrap();
 }
 

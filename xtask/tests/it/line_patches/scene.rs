@@ -9,8 +9,8 @@ use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::submit_batch_request::Content;
 use tokio::runtime::Runtime;
 use tokio::time::error::Elapsed;
+use tonic::Status;
 use tonic::transport::Channel;
-use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use super::scenario::Outcome;
@@ -117,9 +117,6 @@ pub(crate) fn outcome(submitted: &Result<v1::Batch, Outcome>) -> Outcome {
 
 /// What a call was refused for: the code and the detail of the first violation, the code alone of the others.
 fn refused(status: &Status) -> Outcome {
-    if status.code() == Code::OutOfRange {
-        return vec!["OUT_OF_RANGE".to_owned()];
-    }
     let details = status.get_error_details();
     let info = details.error_info().unwrap_or_else(|| panic!("{status:?}"));
     let first = format!("{} {}", info.reason, info.metadata.get("detail").map_or("", String::as_str));

@@ -4752,9 +4752,9 @@ pub mod batch_service_client {
     /// A refused call carries google.rpc.ErrorInfo (domain "aptix.dev", reason = the catalogued word, metadata "detail" =
     /// the finer word). A call refused for its content also carries google.rpc.BadRequest with one field violation for
     /// everything that is wrong with it, as many as fit; the metadata "omittedViolations" counts the rest. The message, and the
-    /// description of a violation, end with a line "hint: " and the next step where one is known. Two refusals come
-    /// from below the services and carry no details: a message over 4 MiB is refused with OUT_OF_RANGE, and one that does not
-    /// decode with INTERNAL.
+    /// description of a violation, end with a line "hint: " and the next step where one is known. A message over 4 MiB is refused
+    /// with INVALID_ARGUMENT (TOO_LARGE.MESSAGE), unless the call is a stream, whose messages are refused with OUT_OF_RANGE and no
+    /// details. A message that does not decode is refused with INTERNAL and no details.
     ///
     /// Every call may also be refused with RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED when the server is overloaded, and with
     /// UNAVAILABLE when it is shutting down or its store takes no writes (UNAVAILABLE.READ_ONLY); the same call may pass later.
@@ -5450,9 +5450,9 @@ pub mod batch_service_server {
     /// A refused call carries google.rpc.ErrorInfo (domain "aptix.dev", reason = the catalogued word, metadata "detail" =
     /// the finer word). A call refused for its content also carries google.rpc.BadRequest with one field violation for
     /// everything that is wrong with it, as many as fit; the metadata "omittedViolations" counts the rest. The message, and the
-    /// description of a violation, end with a line "hint: " and the next step where one is known. Two refusals come
-    /// from below the services and carry no details: a message over 4 MiB is refused with OUT_OF_RANGE, and one that does not
-    /// decode with INTERNAL.
+    /// description of a violation, end with a line "hint: " and the next step where one is known. A message over 4 MiB is refused
+    /// with INVALID_ARGUMENT (TOO_LARGE.MESSAGE), unless the call is a stream, whose messages are refused with OUT_OF_RANGE and no
+    /// details. A message that does not decode is refused with INTERNAL and no details.
     ///
     /// Every call may also be refused with RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED when the server is overloaded, and with
     /// UNAVAILABLE when it is shutting down or its store takes no writes (UNAVAILABLE.READ_ONLY); the same call may pass later.
@@ -6667,7 +6667,7 @@ pub struct CallToolRequest {
     /// The name of the tool, as the model wrote it.
     #[prost(string, tag = "2")]
     pub tool: ::prost::alloc::string::String,
-    /// The arguments, as the model wrote them: a JSON object in UTF-8. Empty means {}.
+    /// The arguments, as the model wrote them: a JSON object in UTF-8. Empty and null mean {}.
     #[prost(bytes = "bytes", tag = "3")]
     pub arguments: ::prost::bytes::Bytes,
     /// Whose turn it comes from.
