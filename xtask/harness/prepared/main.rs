@@ -1,6 +1,6 @@
 //! Histories of prepared batches over a real server and a real agent, held against a plain reference of the life of a batch: ten
-//! owners prepare, replace, apply, cancel and reject, other programs change the files, and both processes are killed. A history that
-//! goes otherwise than the reference is made shorter and printed.
+//! owners prepare, replace, apply, cancel and revert, reviewers approve and reject, other programs change the files, and both processes
+//! are killed. A history that goes otherwise than the reference is made shorter and printed.
 
 #![expect(clippy::print_stdout, reason = "what was found is printed")]
 #![expect(clippy::indexing_slicing, reason = "numbers are below the lengths that they are drawn for")]
@@ -16,6 +16,7 @@ mod program;
 mod random;
 mod reference;
 mod stage;
+mod taken_back;
 #[path = "../workers.rs"]
 #[expect(dead_code, reason = "other harnesses use all of it")]
 mod workers;
@@ -83,11 +84,12 @@ fn main() -> Result<()> {
 fn one(args: &Args, number: u64) -> Result<usize> {
     let mut random = Random::new(args.seed.wrapping_mul(1_000_003).wrapping_add(number));
     let batches = if args.long { BATCHES } else { [3, 6, 12, 25][random.below(4)] };
-    let steps = history::random(&mut random, batches);
-    let Some(why) = play(&steps)? else { return Ok(steps.len()) };
-    let fails = |steps: &[Step]| Ok(play(steps)?.is_some());
+    let (approval, steps) = history::random(&mut random, batches);
+    let Some(why) = play(approval, &steps)? else { return Ok(steps.len()) };
+    let fails = |steps: &[Step]| Ok(play(approval, steps)?.is_some());
     let short = shrunk(steps, TRIES, fails)?;
-    let why = play(&short)?.unwrap_or(why);
+    let why = play(approval, &short)?.unwrap_or(why);
     let listed: Vec<String> = short.iter().map(|step| format!("  {step:?}")).collect();
-    bail!("history {number} (--seed {} --only {number}): {why}\n{}", args.seed, listed.join("\n"))
+    let seed = args.seed;
+    bail!("history {number} (--seed {seed} --only {number}), approval {approval:?}: {why}\n{}", listed.join("\n"))
 }

@@ -7,17 +7,18 @@ use anyhow::Result;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::prepare_batch_request::Content;
 
-use crate::history::{Edit, FILES, Step};
+use crate::history::{Approval, Edit, FILES, Process, Step};
 use crate::moment::pass;
-use crate::reference::{Batch, State, World, text};
+use crate::reference::{Batch, State, World, created, text};
 use crate::stage::Stage;
 
 /// How long a batch lives that expires at once: its time is over when the history goes on.
 const SHORT: Duration = Duration::from_millis(1);
 
 /// Plays a history; the first difference, if there is one.
-pub(crate) fn play(steps: &[Step]) -> Result<Option<String>> {
-    let mut play = Play { stage: Stage::new()?, world: World::new(), ids: BTreeMap::new(), requests: BTreeMap::new() };
+pub(crate) fn play(approval: Approval, steps: &[Step]) -> Result<Option<String>> {
+    let (stage, world) = (Stage::new(approval)?, World::new(approval));
+    let mut play = Play { stage, world, ids: BTreeMap::new(), requests: BTreeMap::new(), reviewers: BTreeMap::new() };
     for file in 0..FILES {
         play.write(file)?;
     }
@@ -35,6 +36,8 @@ struct Play {
     /// The id of each batch that was stored.
     ids: BTreeMap<usize, String>,
     requests: BTreeMap<usize, v1::PrepareBatchRequest>,
+    /// Who approved each batch, as the first answer had it.
+    reviewers: BTreeMap<usize, String>,
 }
 
 type Outcome = Result<Option<String>>;
@@ -55,17 +58,25 @@ impl Play {
             Step::PrepareAgain { batch } => self.prepare_again(batch),
             Step::Apply { batch, owner, call } => self.apply(batch, owner, &[format!("call-{batch}-{owner}-{call}")]),
             Step::ApplyTwice { batch } => {
-                let Some(owner) = self.world.batches.get(&batch).map(|batch| batch.owner) else { return Ok(None) };
+                let owner = self.owner(batch);
                 self.apply(batch, owner, &[format!("one-{batch}"), format!("other-{batch}")])
             }
             Step::ApplyAndKill { batch, process } => {
-                let Some(owner) = self.world.batches.get(&batch).map(|batch| batch.owner) else { return Ok(None) };
+                let (owner, call) = (self.owner(batch), format!("killed-{batch}"));
                 let Some(id) = self.ids.get(&batch).cloned() else { return Ok(None) };
-                let call = format!("killed-{batch}");
                 let answers = self.stage.apply(&id, owner, std::slice::from_ref(&call))?;
                 self.stage.restart(process)?;
                 self.applied(batch, owner, &[call], answers)
             }
+            Step::Approve { batch, reviewer } => self.approve(batch, &[format!("reviewer{reviewer}")], None),
+            Step::ApproveTwice { batch } => {
+                self.approve(batch, &["reviewer0".to_owned(), "reviewer1".to_owned()], None)
+            }
+            Step::ApproveAndKill { batch, process } => self.approve(batch, &["reviewer0".to_owned()], Some(process)),
+            Step::Revert { batch, of } => self.revert(&[batch], of, None),
+            Step::RevertTwice { batch, of } => self.revert(&[batch, batch + 1], of, None),
+            Step::RevertAndKill { batch, of, process } => self.revert(&[batch], of, Some(process)),
+            Step::RevertAgain { batch } => self.revert_again(batch),
             Step::Cancel { batch } => self.end(batch, State::Cancelled),
             Step::Reject { batch } => self.end(batch, State::Rejected),
             Step::Outside { file, line } => {
@@ -75,6 +86,11 @@ impl Play {
             }
             Step::Restart(process) => self.stage.restart(process).map(|()| None),
         }
+    }
+
+    /// Who prepared a batch; any owner of one that nobody did.
+    fn owner(&self, batch: usize) -> usize {
+        self.world.batches.get(&batch).and_then(|batch| batch.owner).unwrap_or_default()
     }
 
     fn write(&self, file: usize) -> Result<()> {
@@ -88,7 +104,7 @@ impl Play {
         replaces: Option<usize>,
     ) -> Outcome {
         let seen = self.world.seen(edit);
-        let batch = Batch { owner, edit, short, state: State::Prepared, seen: seen.clone(), freed: None };
+        let batch = Batch::prepared(owner, edit, short, seen.clone());
         let request = v1::PrepareBatchRequest {
             workspace_id: "demo".to_owned(),
             request_id: format!("prepare-{number}"),
@@ -100,7 +116,7 @@ impl Play {
         };
         let answer = self.stage.prepare(&request)?;
         let found = answer.as_ref().map(|batch| batch.state()).map_err(String::clone);
-        let expected = self.world.prepare(number, batch, replaces);
+        let expected = self.world.prepare(number, batch, (owner, replaces));
         if short {
             pass(SHORT * 2);
         }
@@ -146,6 +162,80 @@ impl Play {
         Ok(compare(Some(self.stage.settled(&id)?.state()), expected))
     }
 
+    /// One or more reviewers approve a batch, at once.
+    fn approve(&mut self, number: usize, reviewers: &[String], kills: Option<Process>) -> Outcome {
+        let Some(id) = self.ids.get(&number).cloned() else { return Ok(None) };
+        let answers = self.stage.approve(&id, reviewers)?;
+        if let Some(process) = kills {
+            self.stage.restart(process)?;
+        }
+        // Every answer names the reviewer who was the first; at once, it may be any of them.
+        let is_one = |name: &&String| reviewers.contains(name);
+        let first = answers.iter().flatten().find(is_one).or(reviewers.first()).cloned().unwrap_or_default();
+        for (reviewer, found) in reviewers.iter().zip(answers) {
+            let expected = self.world.approve(number).map_err(str::to_owned);
+            let expected = expected.map(|_| self.reviewers.entry(number).or_insert_with(|| first.clone()).clone());
+            if let Some(why) = compare(found, expected) {
+                return Ok(Some(format!("{reviewer}: {why}")));
+            }
+        }
+        self.settled(number)
+    }
+
+    /// One or more batches are to take another one back, at once.
+    fn revert(&mut self, numbers: &[usize], of: usize, kills: Option<Process>) -> Outcome {
+        let Some(id) = self.ids.get(&of).cloned() else { return Ok(None) };
+        let requests: Vec<_> = numbers.iter().map(|number| format!("revert-{number}")).collect();
+        let answers = self.stage.revert(&id, &requests)?;
+        if let Some(process) = kills {
+            self.stage.restart(process)?;
+        }
+        // The one that was carried out first comes first, and one that was refused last.
+        let mut found = Vec::new();
+        for (number, answer) in numbers.iter().zip(answers) {
+            if let Ok(id) = &answer {
+                self.ids.insert(*number, id.clone());
+            }
+            let is_applied = match &answer {
+                Ok(id) => self.stage.settled(id)?.state() == v1::BatchState::Applied,
+                Err(_) => false,
+            };
+            found.push((!is_applied, answer.is_err(), *number, answer.map(drop)));
+        }
+        found.sort_by_key(|(is_second, is_refused, ..)| (*is_second, *is_refused));
+        for (.., number, found) in found {
+            let expected = self.world.revert(number, of);
+            // A call that came second may have been stored before the first was carried out: its batch fails then.
+            let expected = match (&found, expected) {
+                (Ok(()), Err("ALREADY_APPLIED")) if numbers.len() > 1 => Ok(self.world.revert_in_vain(number, of)),
+                (_, expected) => expected,
+            };
+            if let Some(why) = compare(found, expected.map(drop).map_err(str::to_owned)).or(self.settled(number)?) {
+                return Ok(Some(format!("batch {number}: {why}")));
+            }
+        }
+        Ok(None)
+    }
+
+    fn revert_again(&mut self, number: usize) -> Outcome {
+        let Some(Edit::Revert { of }) = self.world.batches.get(&number).map(|batch| batch.edit) else {
+            return Ok(None);
+        };
+        let (Some(of), Some(id)) = (self.ids.get(&of).cloned(), self.ids.get(&number).cloned()) else {
+            return Ok(None);
+        };
+        let answers = self.stage.revert(&of, &[format!("revert-{number}")])?;
+        Ok(compare(answers, vec![Ok(id)]))
+    }
+
+    /// Whether a batch ends where it does in the reference.
+    fn settled(&self, number: usize) -> Outcome {
+        let Some(id) = self.ids.get(&number) else { return Ok(None) };
+        let expected = self.world.batches.get(&number).map(|batch| batch.state);
+        let Some(expected) = expected.filter(|state| *state != State::Prepared) else { return Ok(None) };
+        Ok(compare(self.stage.settled(id)?.state(), wire(expected)))
+    }
+
     fn end(&mut self, number: usize, to: State) -> Outcome {
         let Some(id) = self.ids.get(&number).cloned() else { return Ok(None) };
         let found = self.stage.end(&id, to == State::Rejected)?;
@@ -177,6 +267,10 @@ impl Play {
             if let Some(why) = compare(found.state(), wire(batch.state)).filter(|_| !is_over) {
                 return Ok(Some(format!("at the end batch {number}: {why}")));
             }
+            let by = self.world.reverted_by(*number).and_then(|by| self.ids.get(&by)).cloned();
+            if let Some(why) = compare(found.reverted_by, by.unwrap_or_default()) {
+                return Ok(Some(format!("at the end batch {number} is taken back by another: {why}")));
+            }
         }
         Ok(None)
     }
@@ -185,6 +279,7 @@ impl Play {
 fn wire(state: State) -> v1::BatchState {
     match state {
         State::Prepared => v1::BatchState::Prepared,
+        State::Pending => v1::BatchState::PendingApproval,
         State::Applied => v1::BatchState::Applied,
         State::Failed => v1::BatchState::Failed,
         State::Rejected => v1::BatchState::Rejected,
@@ -195,8 +290,10 @@ fn wire(state: State) -> v1::BatchState {
 
 /// The document of an edit at the line that was seen.
 fn document(number: usize, edit: Edit, seen: &str) -> v1::Document {
-    let patch = |file: usize, patch: serde_json::Value| serde_json::json!({ "path": format!("file{file}.txt"), "patches": [patch] });
-    let document = match edit {
+    let patch = |file: usize, patch: serde_json::Value| {
+        serde_json::json!({ "path": format!("file{file}.txt"), "patches": [patch] }).to_string()
+    };
+    let text_of = match edit {
         Edit::Replace { file, .. } => {
             patch(file, serde_json::json!({ "operation": "replace", "oldText": seen, "newText": text(number) }))
         }
@@ -204,11 +301,19 @@ fn document(number: usize, edit: Edit, seen: &str) -> v1::Document {
             patch(file, serde_json::json!({ "operation": "append_eof", "newText": format!("{}\n", text(number)) }))
         }
         Edit::Create => {
-            serde_json::json!({ "path": format!("new{number}.txt"), "content": format!("{}\n", text(number)) })
+            let content = format!("{}\n", text(number));
+            serde_json::json!({ "path": created(number), "content": content }).to_string()
+        }
+        Edit::Delete { of } => {
+            let (name, text) = (created(of), text(of));
+            format!(
+                "diff --git a/{name} b/{name}\ndeleted file mode 100644\n--- a/{name}\n+++ /dev/null\n@@ -1 +0,0 @@\n-{text}\n"
+            )
         }
         Edit::Stale { file } => {
             patch(file, serde_json::json!({ "operation": "replace", "oldText": "no such line", "newText": "x" }))
         }
+        Edit::Revert { .. } => String::new(),
     };
-    v1::Document { dialect: String::new(), text: document.to_string().into_bytes().into() }
+    v1::Document { dialect: String::new(), text: text_of.into_bytes().into() }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -13,10 +14,10 @@ use aptix_model::wire::v1::workspace_service_client::WorkspaceServiceClient;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Status};
+use tonic::{Code, Response, Status};
 use tonic_types::StatusExt as _;
 
-use crate::history::Process;
+use crate::history::{Approval, Process};
 use crate::moment::until;
 use crate::program::{place, private, program};
 
@@ -45,13 +46,22 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Both processes over a project without files.
+    /// Both processes over a project without files. The server has a person approve these batches.
     #[expect(clippy::disallowed_methods, reason = "the directories of a test are no user's")]
-    pub(crate) fn new() -> Result<Self> {
+    pub(crate) fn new(approval: Approval) -> Result<Self> {
         let place = place()?;
-        for name in ["project", "state", "config", "data"] {
-            fs::create_dir(place.path().join(name))?;
+        for name in ["project", "state", "config/aptix", "data"] {
+            fs::create_dir_all(place.path().join(name))?;
         }
+        let policy = place.path().join("config/aptix/policy.toml");
+        fs::write(&policy, "deletions = \"allow\"\n[limits]\nrefused_per_minute = 100000\n")?;
+        fs::set_permissions(&policy, fs::Permissions::from_mode(0o600))?;
+        let asks = match approval {
+            Approval::Never => "never",
+            Approval::Deletions => "deletions",
+            Approval::Always => "always",
+        };
+        fs::write(place.path().join("server.toml"), format!("[workspaces.demo]\napproval = {asks:?}\n"))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let address = "127.0.0.1:0".to_owned();
         let mut stage = Self { place, runtime, agent: None, server: None, address, channel: None };
@@ -84,7 +94,8 @@ impl Stage {
             Process::Server => {
                 let mut command = Command::new(program("aptix-server")?);
                 private(&mut command, self.place.path());
-                command.args(["--listen", &self.address, "--data-dir", "data"]).stdout(Stdio::piped()).stderr(log);
+                command.args(["--config", "server.toml", "--listen", &self.address, "--data-dir", "data"]);
+                command.stdout(Stdio::piped()).stderr(log);
                 let mut child = Running(command.spawn()?);
                 let mut first = String::new();
                 BufReader::new(child.0.stdout.take().context("stdout")?).read_line(&mut first)?;
@@ -164,17 +175,60 @@ impl Stage {
             let mut batches = batches.clone();
             async move { batches.apply_prepared(request).await }
         });
-        let answers: Vec<_> = answers.collect();
-        let answered = self.runtime.block_on(async {
+        self.at_once(answers)?.into_iter().map(|answer| refusal(answer.map(drop))).collect()
+    }
+
+    /// Makes calls at once; their answers, in the order of the calls.
+    fn at_once<T: Send + 'static>(
+        &self,
+        calls: impl Iterator<Item = impl Future<Output = T> + Send + 'static>,
+    ) -> Result<Vec<T>> {
+        let calls: Vec<_> = calls.collect();
+        Ok(self.runtime.block_on(async {
             let mut tasks = tokio::task::JoinSet::new();
-            for (number, answer) in answers.into_iter().enumerate() {
-                tasks.spawn(async move { (number, answer.await) });
+            for (number, call) in calls.into_iter().enumerate() {
+                tasks.spawn(async move { (number, call.await) });
             }
             let mut answered = tasks.join_all().await;
             answered.sort_by_key(|(number, _)| *number);
-            answered
+            answered.into_iter().map(|(_, answer)| answer).collect()
+        }))
+    }
+
+    /// Reviewers approve a batch at once; each is answered with the name of the first, or the word of the refusal.
+    pub(crate) fn approve(&self, batch: &str, reviewers: &[String]) -> Result<Vec<Result<String, String>>> {
+        let batches = self.batches()?;
+        let answers = reviewers.iter().map(|reviewer| {
+            let request = v1::ApproveBatchRequest {
+                workspace_id: "demo".to_owned(),
+                batch_id: batch.to_owned(),
+                reviewer: reviewer.clone(),
+                ..v1::ApproveBatchRequest::default()
+            };
+            let mut batches = batches.clone();
+            async move { batches.approve_batch(request).await }
         });
-        answered.into_iter().map(|(_, answer)| refusal(answer.map(drop))).collect()
+        let first = |answer: Response<v1::ApproveBatchResponse>| {
+            answer.into_inner().decision.and_then(|step| step.actor).unwrap_or_default().name
+        };
+        self.at_once(answers)?.into_iter().map(|answer| refusal(answer.map(first))).collect()
+    }
+
+    /// Calls at once for a batch to be taken back, under these request ids; the ids of the new batches, or the words of refusals.
+    pub(crate) fn revert(&self, batch: &str, requests: &[String]) -> Result<Vec<Result<String, String>>> {
+        let batches = self.batches()?;
+        let answers = requests.iter().map(|request| {
+            let request = v1::RevertBatchRequest {
+                workspace_id: "demo".to_owned(),
+                batch_id: batch.to_owned(),
+                request_id: request.clone(),
+                ..v1::RevertBatchRequest::default()
+            };
+            let mut batches = batches.clone();
+            async move { batches.revert_batch(request).await }
+        });
+        let id = |answer: Response<v1::RevertBatchResponse>| answer.into_inner().batch.unwrap_or_default().batch_id;
+        self.at_once(answers)?.into_iter().map(|answer| refusal(answer.map(id))).collect()
     }
 
     /// Cancels or rejects; nothing, or the word of the refusal.
