@@ -9,6 +9,11 @@
 //!   its structured answer has to contain: objects may have further keys, lists are complete, and `...` in a text stands for any.
 //! - `text` is in the text that the model reads; each line below, where it stands alone.
 //! - `keep NAME = KEY.KEY...` keeps a value of the structured answer: later, `$NAME` stands for it.
+//! - `hold` keeps batches from being committed, until `release`. `send TOOL [by NAME]` sends a call meanwhile and waits until the
+//!   process that carries it out is about to commit a batch, and `waiting COUNT` until so many are; `heard` waits for the answer to
+//!   the earliest call that was sent.
+//! - `mode NAME MODE` asks for a mode of the session of a caller.
+//! - `tool NAME` is listed, and its definition has to contain the lines below; `guide` for authors has each line below.
 //! - `after PATH` is a file afterwards, `after PATH gone` none. Everything else has to be as before.
 //!
 //! What follows `only MCP` or `only gRPC` holds over that way alone, up to the next `only`: the ways differ there.
@@ -19,8 +24,10 @@
 
 mod answer;
 mod grpc;
+mod held_commits;
 pub(crate) mod mcp;
 mod play;
+mod previewed;
 
 use self::grpc::Grpc;
 use self::mcp::Mcp;
@@ -50,6 +57,22 @@ fn a_file_is_patched_by_its_text() {
 #[test]
 fn an_edit_is_planned_and_applied() {
     play_every_way(include_str!("tool_calls/plans.txt"));
+    play_every_way(include_str!("tool_calls/lives.txt"));
+}
+
+#[test]
+fn a_call_writes_if_its_mode_lets_it() {
+    play_every_way(include_str!("tool_calls/modes.txt"));
+}
+
+#[test]
+fn what_was_applied_is_listed_shown_and_taken_back() {
+    play_every_way(include_str!("tool_calls/past.txt"));
+}
+
+#[test]
+fn models_are_told_how_to_call_and_when() {
+    play_every_way(include_str!("tool_calls/words.txt"));
 }
 
 #[test]

@@ -1,29 +1,36 @@
 //! Callers over gRPC: services in any language, which know the server's address and the workspace's name.
 
+use std::collections::VecDeque;
+
 use aptix_model::wire::v1;
+use aptix_model::wire::v1::session_service_client::SessionServiceClient;
 use aptix_model::wire::v1::tool_service_client::ToolServiceClient;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 use tonic::Status;
-use tonic::transport::Channel;
+use tonic::transport::{Channel, Endpoint};
 use tonic_types::StatusExt as _;
 
 use super::answer::Answer;
 use super::mcp::Model;
 use super::play::{Call, WayIn};
-use crate::processes::{Machine, Running, Server, connected, wait_until_served};
+use crate::processes::{Machine, Running, Server, wait_until_served};
 
 /// A machine that is served, and services that call its tools. Each caller is a session of its own.
 pub(super) struct Grpc {
     machine: Machine,
     _server: Server,
-    _agent: Running,
+    agent: Running,
     runtime: Runtime,
+    channel: Channel,
     tools: ToolServiceClient<Channel>,
     /// The number of the scenario.
     scenario: u32,
     /// The number of the call.
     call: u32,
+    /// The calls that were sent.
+    sent: VecDeque<JoinHandle<Answer>>,
 }
 
 impl Grpc {
@@ -32,9 +39,16 @@ impl Grpc {
         let server = machine.server();
         let agent = machine.agent(&server);
         wait_until_served(&server);
-        let (runtime, channel) = connected(&server);
-        let tools = ToolServiceClient::new(channel).max_encoding_message_size(64 << 20);
-        Self { machine, _server: server, _agent: agent, runtime, tools, scenario: 0, call: 0 }
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
+        let tools = ToolServiceClient::new(channel.clone()).max_encoding_message_size(64 << 20);
+        let sent = VecDeque::new();
+        Self { machine, _server: server, agent, runtime, channel, tools, scenario: 0, call: 0, sent }
+    }
+
+    /// The session of a caller.
+    fn session(&self, by: &str) -> String {
+        format!("{by}-{}", self.scenario)
     }
 }
 
@@ -49,28 +63,64 @@ impl WayIn for Grpc {
 
     fn begin(&mut self) {
         self.scenario += 1;
+        self.sent.clear();
     }
 
-    fn call(&mut self, call: &Call<'_>) -> Answer {
+    fn send(&mut self, call: &Call<'_>) -> u32 {
         self.call += 1;
         let request = v1::CallToolRequest {
             workspace_id: "demo".to_owned(),
             tool: call.tool.to_owned(),
             arguments: call.arguments.to_owned().into(),
             origin: Some(v1::Origin {
-                session_id: format!("{}-{}", call.by, self.scenario),
+                session_id: self.session(call.by),
                 conversation_id: "conversation".to_owned(),
                 turn_id: self.call.to_string(),
             }),
             request_id: self.call.to_string(),
             ..v1::CallToolRequest::default()
         };
-        let answer = match self.runtime.block_on(self.tools.call_tool(request)) {
-            Ok(answer) => answer.into_inner(),
-            Err(status) => return refused(&status),
+        let mut tools = self.tools.clone();
+        self.sent.push_back(self.runtime.spawn(async move {
+            match tools.call_tool(request).await {
+                Ok(answer) => {
+                    let answer = answer.into_inner();
+                    let structured = serde_json::from_str(&answer.structured).unwrap();
+                    Answer { structured, text: answer.text.join("\n"), is_error: answer.is_error }
+                }
+                Err(status) => refused(&status),
+            }
+        }));
+        self.agent.0.id()
+    }
+
+    fn wait(&mut self, call: usize) -> Answer {
+        self.runtime.block_on(self.sent.remove(call).unwrap()).unwrap()
+    }
+
+    fn tools(&mut self) -> Vec<Value> {
+        let asked = self.tools.list_tools(v1::ListToolsRequest::default());
+        let listed = self.runtime.block_on(asked).unwrap().into_inner().tools;
+        listed.iter().map(|tool| serde_json::from_str(&tool.definition).unwrap()).collect()
+    }
+
+    fn guide(&mut self) -> String {
+        let asked = self.tools.get_guidance(v1::GetGuidanceRequest::default());
+        self.runtime.block_on(asked).unwrap().into_inner().text
+    }
+
+    fn set_mode(&mut self, by: &str, mode: &str) {
+        let request = v1::SetSessionModeRequest {
+            workspace_id: "demo".to_owned(),
+            session_id: self.session(by),
+            owner: by.to_owned(),
+            mode: v1::SessionMode::from_str_name(&format!("SESSION_MODE_{mode}")).unwrap().into(),
+            request_id: format!("{mode}-{}", self.call),
+            ..v1::SetSessionModeRequest::default()
         };
-        let structured = serde_json::from_str(&answer.structured).unwrap();
-        Answer { structured, text: answer.text.join("\n"), is_error: answer.is_error }
+        let mut sessions = SessionServiceClient::new(self.channel.clone());
+        let changed = self.runtime.block_on(sessions.set_session_mode(request)).unwrap().into_inner();
+        assert_ne!(changed.state(), v1::ModeChangeState::Unspecified, "{changed:?}");
     }
 }
 
@@ -91,10 +141,7 @@ fn refused(status: &Status) -> Answer {
 #[test]
 fn the_catalogue_is_the_same_over_mcp_and_grpc() {
     let mut way = Grpc::new();
-    let asked = way.tools.list_tools(v1::ListToolsRequest::default());
-    let listed = way.runtime.block_on(asked).unwrap().into_inner().tools;
-    let definition = |tool: &v1::ToolDefinition| serde_json::from_str::<Value>(&tool.definition).unwrap();
-    let listed: Vec<_> = listed.iter().map(definition).collect();
+    let listed = way.tools();
     assert_eq!(Model::start(&way.machine).tools(), listed);
     let create = listed.iter().find(|tool| tool["name"] == "workspace_create_file").unwrap();
     assert_eq!(create["_meta"]["aptix/category"], "workspace");

@@ -1,6 +1,6 @@
 //! Callers of `aptix mcp`, each with a process of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
@@ -14,7 +14,11 @@ use crate::processes::{Machine, Running};
 pub(crate) struct Model {
     calls: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
-    _program: Running,
+    /// The requests so far.
+    asked: u64,
+    /// The responses that came before they were waited for.
+    early: Vec<Value>,
+    program: Running,
 }
 
 impl Model {
@@ -30,7 +34,8 @@ impl Model {
         surround(&mut command);
         let mut program = Running(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
         let (calls, answers) = (program.0.stdin.take().unwrap(), program.0.stdout.take().unwrap());
-        let mut model = Self { calls, answers: BufReader::new(answers).lines(), _program: program };
+        let answers = BufReader::new(answers).lines();
+        let mut model = Self { calls, answers, asked: 0, early: Vec::new(), program };
         let client = json!({ "name": "test", "version": "1" });
         let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
         model.ask("initialize", &hello.to_string());
@@ -38,8 +43,27 @@ impl Model {
     }
 
     fn ask(&mut self, method: &str, params: &str) -> Value {
-        writeln!(self.calls, r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#).unwrap();
-        serde_json::from_str(&self.answers.next().unwrap().unwrap()).unwrap()
+        let request = self.send(method, params);
+        self.wait(request)
+    }
+
+    /// Sends a request without waiting for the response, and returns its id.
+    fn send(&mut self, method: &str, params: &str) -> u64 {
+        self.asked += 1;
+        let id = self.asked;
+        writeln!(self.calls, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#).unwrap();
+        id
+    }
+
+    /// Waits for the response to a request. What could not be parsed is answered without an id.
+    fn wait(&mut self, request: u64) -> Value {
+        let is_wanted = |response: &Value| response["id"] == request || response["id"].is_null();
+        loop {
+            if let Some(index) = self.early.iter().position(is_wanted) {
+                return self.early.remove(index);
+            }
+            self.early.push(serde_json::from_str(&self.answers.next().unwrap().unwrap()).unwrap());
+        }
     }
 
     /// The tools that it lists.
@@ -49,7 +73,18 @@ impl Model {
 
     /// What a tool answers to arguments as they are written. An error of the protocol is a refusal with its number as the code.
     pub(crate) fn call_with(&mut self, tool: &str, arguments: &str) -> Answer {
-        let heard = self.ask("tools/call", &format!(r#"{{"name":{},"arguments":{arguments}}}"#, json!(tool)));
+        let request = self.send_call(tool, arguments);
+        self.answer(request)
+    }
+
+    /// Sends a call, and returns the id of its request.
+    fn send_call(&mut self, tool: &str, arguments: &str) -> u64 {
+        self.send("tools/call", &format!(r#"{{"name":{},"arguments":{arguments}}}"#, json!(tool)))
+    }
+
+    /// Waits for the answer to a call.
+    fn answer(&mut self, request: u64) -> Answer {
+        let heard = self.wait(request);
         if let Some(error) = heard.get("error") {
             let error = json!({ "code": error["code"].to_string(), "message": error["message"] });
             return Answer { text: error.to_string(), structured: json!({ "errors": [error] }), is_error: true };
@@ -73,11 +108,13 @@ impl Model {
 pub(super) struct Mcp {
     machine: Machine,
     models: BTreeMap<String, Model>,
+    /// The calls that were sent: who sent each, and the id of its request.
+    sent: VecDeque<(String, u64)>,
 }
 
 impl Mcp {
     pub(super) fn new() -> Self {
-        Self { machine: Machine::new().with_modes(), models: BTreeMap::new() }
+        Self { machine: Machine::new().with_modes(), models: BTreeMap::new(), sent: VecDeque::new() }
     }
 }
 
@@ -92,12 +129,33 @@ impl WayIn for Mcp {
 
     fn begin(&mut self) {
         self.models.clear();
+        self.sent.clear();
     }
 
-    fn call(&mut self, call: &Call<'_>) -> Answer {
+    fn send(&mut self, call: &Call<'_>) -> u32 {
         let start = || Model::start(&self.machine);
         let model = self.models.entry(call.by.to_owned()).or_insert_with(start);
         // A message is one line.
-        model.call_with(call.tool, &call.arguments.replace('\n', " "))
+        let request = model.send_call(call.tool, &call.arguments.replace('\n', " "));
+        self.sent.push_back((call.by.to_owned(), request));
+        model.program.0.id()
+    }
+
+    fn wait(&mut self, call: usize) -> Answer {
+        let (by, request) = self.sent.remove(call).unwrap();
+        self.models.get_mut(&by).unwrap().answer(request)
+    }
+
+    fn tools(&mut self) -> Vec<Value> {
+        Model::start(&self.machine).tools()
+    }
+
+    /// The guide is printed by the program that serves the tools.
+    fn guide(&mut self) -> String {
+        String::from_utf8(self.machine.aptix(&["prompt"]).output().unwrap().stdout).unwrap()
+    }
+
+    fn set_mode(&mut self, _: &str, _: &str) {
+        panic!("a connection of MCP has the mode of the policy");
     }
 }

@@ -1,6 +1,6 @@
 //! Plays scenarios of tool calls over one way in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::answer::{Answer, lacking};
+use super::held_commits::HeldCommits;
+use super::previewed::faulty_preview;
 use crate::processes::{Machine, make};
 use crate::scenario_text::{Part, Scenario, document, parse, unescaped};
 use crate::tree::{self, Entry, Tree, assert_same};
@@ -33,8 +35,20 @@ pub(super) trait WayIn {
     /// Makes the callers of what follows other ones than before.
     fn begin(&mut self);
 
-    /// Calls a tool.
-    fn call(&mut self, call: &Call<'_>) -> Answer;
+    /// Calls a tool without waiting for the answer. Returns the id of the process that applies batches for the caller.
+    fn send(&mut self, call: &Call<'_>) -> u32;
+
+    /// Waits for the answer to a call; 0 for the earliest of which it was not waited for, 1 for the next.
+    fn wait(&mut self, call: usize) -> Answer;
+
+    /// The definitions of all tools, as models are shown them.
+    fn tools(&mut self) -> Vec<Value>;
+
+    /// The guide for authors.
+    fn guide(&mut self) -> String;
+
+    /// Asks for a mode of the session of a caller.
+    fn set_mode(&mut self, by: &str, mode: &str);
 }
 
 /// Plays every scenario, and reports all that fail.
@@ -72,6 +86,12 @@ struct Play<'a> {
     expected: Tree,
     /// What `$NAME` stands for.
     kept: BTreeMap<String, String>,
+    /// Keeps batches from being committed while it is there.
+    held: Option<HeldCommits>,
+    /// The calls that were sent and not heard of.
+    sent: usize,
+    /// The processes that they were sent to.
+    processes: BTreeSet<u32>,
     answer: Option<Answer>,
 }
 
@@ -87,7 +107,17 @@ impl<'a> Play<'a> {
             let remove = if entry.file_type().unwrap().is_dir() { fs::remove_dir_all } else { fs::remove_file };
             remove(entry.path()).unwrap();
         }
-        Self { way, name, project, expected: Tree::new(), kept: BTreeMap::new(), answer: None }
+        Self {
+            way,
+            name,
+            project,
+            expected: Tree::new(),
+            kept: BTreeMap::new(),
+            held: None,
+            sent: 0,
+            processes: BTreeSet::new(),
+            answer: None,
+        }
     }
 
     fn run(mut self, scenario: &Scenario) {
@@ -110,13 +140,36 @@ impl<'a> Play<'a> {
             }
             "call" => {
                 self.check_tree();
-                let (tool, by) = part.rest.split_once(" by ").unwrap_or((&part.rest, "ann"));
-                let arguments = self.filled(&part.body);
-                let answer = self.way.call(&Call { by, tool, arguments: &arguments });
-                let above = self.way.machine().path("").to_str().unwrap().trim_end_matches('/').to_owned();
-                let is_named = answer.text.contains(&above) || answer.structured.to_string().contains(&above);
-                assert!(!is_named, "{}: it names a directory above the project: {}", self.name, answer.text);
-                self.answer = Some(answer);
+                self.send(part);
+                self.hear(self.sent);
+            }
+            "hold" => self.held = Some(HeldCommits::of(self.way.machine())),
+            "send" => {
+                let process = self.send(part);
+                self.sent += 1;
+                self.held.as_ref().unwrap().wait_for(1, &[process].into());
+                self.processes.insert(process);
+            }
+            "waiting" => self.held.as_ref().unwrap().wait_for(part.rest.parse().unwrap(), &self.processes),
+            "release" => self.held = None,
+            "heard" => {
+                self.sent -= 1;
+                self.hear(0);
+            }
+            "mode" => {
+                let (by, mode) = part.rest.split_once(' ').unwrap();
+                self.way.set_mode(by, mode);
+            }
+            "tool" => {
+                let tools = self.way.tools();
+                let tool = tools.iter().find(|tool| tool["name"] == part.rest.as_str()).unwrap();
+                self.check_like(tool, &part.body);
+            }
+            "guide" => {
+                let guide = self.way.guide();
+                for line in part.body.lines() {
+                    assert!(guide.contains(line), "{}: no {line:?} in\n{guide}", self.name);
+                }
             }
             "done" => self.check_answer("", &part.body),
             "refused" => self.check_answer(&part.rest, &part.body),
@@ -180,12 +233,35 @@ impl<'a> Play<'a> {
         let found = if answer.is_error { answer.code() } else { String::new() };
         assert_eq!((answer.is_error, found.as_str()), (!code.is_empty(), code), "{shown}");
         if !expected.is_empty() {
-            let expected = self.filled(expected);
-            let expected = serde_json::from_str(&expected).unwrap_or_else(|error| panic!("{error} in {expected}"));
-            if let Some(lack) = lacking(&answer.structured, &expected, "answer") {
-                panic!("{lack}: {shown}");
-            }
+            self.check_like(&answer.structured, expected);
         }
+    }
+
+    fn check_like(&self, found: &Value, expected: &str) {
+        let expected = self.filled(expected);
+        let expected = serde_json::from_str(&expected).unwrap_or_else(|error| panic!("{error} in {expected}"));
+        if let Some(lack) = lacking(found, &expected, "answer") {
+            panic!("{lack}: {}\n{found:#}", self.name);
+        }
+    }
+
+    /// Sends a call, and returns the id of the process that applies its batch.
+    fn send(&mut self, part: &Part) -> u32 {
+        let (tool, by) = part.rest.split_once(" by ").unwrap_or((&part.rest, "ann"));
+        let arguments = self.filled(&part.body);
+        self.way.send(&Call { by, tool, arguments: &arguments })
+    }
+
+    /// Waits for the answer to a call, by its position among those that were sent.
+    fn hear(&mut self, call: usize) {
+        let answer = self.way.wait(call);
+        let above = self.way.machine().path("").to_str().unwrap().trim_end_matches('/').to_owned();
+        let is_named = answer.text.contains(&above) || answer.structured.to_string().contains(&above);
+        assert!(!is_named, "{}: it names a directory above the project: {}", self.name, answer.text);
+        if let Some(fault) = faulty_preview(&answer) {
+            panic!("{}: {fault}:\n{}\n{:#}", self.name, answer.text, answer.structured);
+        }
+        self.answer = Some(answer);
     }
 
     /// A text with what it only describes.
