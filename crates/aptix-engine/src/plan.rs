@@ -12,6 +12,7 @@ use aptix_model::plan::{Place, Plan};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileReport, FileStatus, Warning};
 
+use crate::already;
 use crate::content::{self, encoding};
 use crate::dialect::{
     anchor_edit, context_patch, git_patch, line_patch, quote, replacements, search_patch, whole_file,
@@ -26,6 +27,7 @@ use crate::planning::observed::Observed;
 use crate::planning::settings::Settings;
 use crate::planning::work::Work;
 use crate::target::ValidTarget;
+use crate::text::lines::Text;
 use crate::text::whole_text;
 use crate::valid::{ValidBatch, ValidEdit, ValidFile};
 
@@ -187,9 +189,17 @@ fn plan_file_as_prepared<'a>(
     // What an edit moves to or from a clipboard, it moves as it is planned.
     let places = if file.patch.edit.uses_clipboards() { &[] } else { places };
     let planned = rebased(then, places, observed.content, |action| decided(observed, action));
+    let planned = planned.and_then(|planned| refuse_made(&planned).map(|()| planned));
     let planned = planned.map_err(|failure| Failure { current_sha256: before, ..failure })?;
     check_size(&planned, work.settings.limits.file_bytes)?;
     Ok(planned)
+}
+
+/// Refuses a plan that was moved to where its lines already are: the same edit, prepared twice, adds them once.
+fn refuse_made(planned: &FilePlan<'_>) -> Result<(), Failure> {
+    let (FileAction::Edit(edit), Some(now)) = (&planned.action, planned.base()) else { return Ok(()) };
+    let Ok(text) = Text::new(now) else { return Ok(()) };
+    already::made(&text, edit).map_or(Ok(()), |copy| Err(already::applied(&text, &copy)))
 }
 
 fn plan_file<'a>(

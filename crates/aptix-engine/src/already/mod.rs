@@ -155,6 +155,17 @@ pub(crate) fn above(text: &Text<'_>, at: usize, new: &[u8]) -> Option<Copy> {
     Some(Copy::unless_blank(text.start() + start..at, is_space(new)))
 }
 
+/// Where what one of an edit's replacements adds already occurs at its place: above it, below it, or around what it replaces.
+/// Blank lines alone prove nothing.
+pub(crate) fn made(text: &Text<'_>, edit: &TextEdit) -> Option<Copy> {
+    let mut budget = Budget::new(text.bytes().len());
+    let copy = |(range, new): (Range<usize>, &[u8])| match range.is_empty() {
+        true => above(text, range.start, new).or_else(|| below(text, range.start, new)),
+        false => around(text, &range, new, Tier::Exact, &mut budget).ok().flatten(),
+    };
+    edit.replacements().filter_map(copy).find(|copy| copy.proves == Proves::Made)
+}
+
 /// Whether an old side occurs as its author wrote it, terminators aside, and not at the end of a file that lacks one.
 pub(crate) fn is_as_written(place: &Place) -> bool {
     place.tier == Tier::Exact || (place.tier == Tier::Eol && !place.is_open)

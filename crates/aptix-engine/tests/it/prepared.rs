@@ -118,6 +118,26 @@ fn a_plan_whose_place_does_not_occur_once_is_refused() {
     }
 }
 
+/// Prepared twice and carried out twice, an edit that only adds lines adds them once, also where its place still occurs.
+#[test]
+fn a_plan_whose_lines_are_there_already_is_refused() {
+    for (batch, base) in [
+        (after("}", "fn b() {\n}\n"), "fn a() {\n}\nend\n"),
+        (after("b", "b\n"), "a\nb\nc\n"),
+        (lines(2..=2, "b\nb\n"), "a\nb\nc\n"),
+        (lines(2..=2, "x\nb\ny\n"), "a\nb\nc\n"),
+        (lines(1..=1, "x\nb\ny\n"), "b\n"),
+        (edit(AnchorPlace::Append, "end\n"), "a\nend\n\n"),
+    ] {
+        let plan = prepared(&batch, base);
+        let (once, ..) = carried_out(&batch, &plan, base).unwrap();
+        let failure = carried_out(&batch, &plan, &once).expect_err(base);
+        let code = failure.to_string();
+        assert!(code.starts_with("ALREADY_APPLIED") || code.starts_with("FILE_CHANGED"), "{base:?}: {failure}");
+        assert!(failure.current_sha256.is_some() && failure.hint.is_some(), "{base:?}");
+    }
+}
+
 /// What stands in the file several times is found by the lines around it, and by them alone.
 #[test]
 fn lines_that_occur_more_than_once_are_told_by_those_around_them() {

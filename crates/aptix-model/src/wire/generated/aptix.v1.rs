@@ -1287,7 +1287,8 @@ pub struct Preparation {
 }
 /// What a prepared batch would do to the files as they were when it was planned. Applying it does exactly that: the digests
 /// before and after bind it. Where a file changed elsewhere meanwhile, the same lines are changed where they are now, if each place
-/// still occurs unchanged and once; the report then has the warning REBASED. Otherwise the batch fails with FILE_CHANGED.
+/// still occurs unchanged and once; the report then has the warning REBASED. Otherwise the batch fails with FILE_CHANGED; and with
+/// ALREADY_APPLIED if a change only adds lines that are at its place already, as after the same edit was prepared twice.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Plan {
     /// The report that the batch would have had, with OUTCOME_APPLIED: for each file its digests before and after, how each change
@@ -6313,7 +6314,8 @@ pub mod session_service_client {
         /// Changes the mode of a session, which is created if there is none. The answer is sent once the change is durable.
         ///
         /// A change to RESTRICTED waits for the batches of the session that are in flight: BATCH_STATE_APPROVED, whether or not an agent
-        /// has begun them. While it waits the session accepts no new write. It takes effect by itself when the last of them ends, and can
+        /// has begun them, and BATCH_STATE_PENDING_APPROVAL, which ApproveBatch can still let go ahead; to restrict the session at once,
+        /// cancel or reject those. While it waits the session accepts no new write. It takes effect by itself when the last of them ends, and can
         /// be called off by another request for UNRESTRICTED, which takes effect at once.
         ///
         /// Repeating the call with the same request_id changes nothing: it goes on waiting, and answers how far the request has come.
@@ -6379,7 +6381,8 @@ pub mod session_service_server {
         /// Changes the mode of a session, which is created if there is none. The answer is sent once the change is durable.
         ///
         /// A change to RESTRICTED waits for the batches of the session that are in flight: BATCH_STATE_APPROVED, whether or not an agent
-        /// has begun them. While it waits the session accepts no new write. It takes effect by itself when the last of them ends, and can
+        /// has begun them, and BATCH_STATE_PENDING_APPROVAL, which ApproveBatch can still let go ahead; to restrict the session at once,
+        /// cancel or reject those. While it waits the session accepts no new write. It takes effect by itself when the last of them ends, and can
         /// be called off by another request for UNRESTRICTED, which takes effect at once.
         ///
         /// Repeating the call with the same request_id changes nothing: it goes on waiting, and answers how far the request has come.
