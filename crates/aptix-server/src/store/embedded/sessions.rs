@@ -76,7 +76,7 @@ pub(super) fn set_mode(view: &View<'_>, asked: &ModeChange) -> Result<(ModeChang
 /// What adds a session, and forgets others for it; `None` if there is no room.
 fn add(view: &View<'_>, workspace: &WorkspaceId, new: &Session) -> Result<Option<Vec<Put>>, StoreError> {
     let key = keys::session_count(workspace);
-    let mut count = view.get(&key)?.map_or(Ok(0), |record| session_record::decode_count(&record))?;
+    let mut count = count(view, workspace)?;
     let mut puts = Vec::new();
     if count >= SESSIONS as u64 {
         let kept = view.beginning_with(&keys::sessions(workspace))?;
@@ -92,6 +92,15 @@ fn add(view: &View<'_>, workspace: &WorkspaceId, new: &Session) -> Result<Option
     puts.push(Put::Record(keys::session(workspace, &new.id), session_record::encode(new)));
     puts.push(Put::Record(key, session_record::encode_count(count + 1)));
     Ok(Some(puts))
+}
+
+/// How many sessions there are; counted anew where the record of that is damaged, and written with the next session.
+fn count(view: &View<'_>, workspace: &WorkspaceId) -> Result<u64, StoreError> {
+    match view.get(&keys::session_count(workspace))?.map(|record| session_record::decode_count(&record)) {
+        None => Ok(0),
+        Some(Ok(count)) => Ok(count),
+        Some(Err(_)) => Ok(view.beginning_with(&keys::sessions(workspace))?.len() as u64),
+    }
 }
 
 fn busy(in_flight: &BTreeMap<Key, Slice>) -> HashSet<SessionId> {
@@ -262,5 +271,26 @@ mod tests {
         assert!(matches!(store.append(record(2)).await, Err(StoreError::Corrupt { .. })));
         assert!(matches!(store.set_mode(change("m1")).await, Err(StoreError::Corrupt { .. })));
         assert!(matches!(store.batch("w".parse().unwrap(), which).await, Err(StoreError::Corrupt { .. })));
+    }
+
+    /// A damaged count keeps no session out: they are counted anew.
+    #[tokio::test]
+    async fn a_damaged_count_of_sessions_is_counted_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        assert!(matches!(store.append(record(1)).await, Ok(Appended::New(_))));
+        store.close().await.unwrap();
+        drop(store);
+        let count = keys::session_count(&"w".parse().unwrap());
+        alter(dir.path(), |tables| tables.records.insert(&count, b"x").unwrap());
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let origin = Origin { session_id: Some("t".to_owned()), ..Origin::default() };
+        let stored = store.append(BatchRecord { origin, ..record(2) }).await;
+        assert!(matches!(stored, Ok(Appended::New(_))), "{stored:?}");
+        store.close().await.unwrap();
+        drop(store);
+        let mut kept = Vec::new();
+        alter(dir.path(), |tables| kept = tables.records.get(&count).unwrap().unwrap().to_vec());
+        assert_eq!(session_record::decode_count(&kept), Ok(2));
     }
 }
