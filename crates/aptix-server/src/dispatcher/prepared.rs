@@ -278,7 +278,7 @@ fn expired(id: BatchId) -> Refusal {
 }
 
 /// Refuses the use of a batch that is not prepared, or not any more.
-fn not_prepared(batch: &BatchRecord) -> Refusal {
+pub(crate) fn not_prepared(batch: &BatchRecord) -> Refusal {
     let BatchRecord { id, state, .. } = batch;
     let (reason, message) = match (batch.preparation(), state) {
         (None, _) => (Reason::InvalidState, format!("batch {id} was submitted to be applied at once")),

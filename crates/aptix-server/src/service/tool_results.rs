@@ -20,6 +20,7 @@ use aptix_model::tools::result::{BatchResult, Stored};
 use aptix_model::tools::tool::Form;
 
 use crate::dispatcher::path_style::Naming;
+use crate::dispatcher::prepared::not_prepared;
 
 /// The warning about a plan that was moved to where its place is now.
 const REBASED: &str = "REBASED";
@@ -85,12 +86,20 @@ impl Shown<'_> {
     pub(super) fn planned(&self) -> Answered {
         let stored = Some((self.record.id, self.record.state));
         self.with_plan()
-            .unwrap_or_else(|| Answered { result: tool_result::refused(Form::Plain, &self.failures()), batch: stored })
+            .unwrap_or_else(|| Answered { result: tool_result::refused(Form::Plain, &self.unusable()), batch: stored })
     }
 
-    /// The plan; `None` if the batch has none.
+    /// Why the plan cannot be applied: there is none, or it was used, replaced or ended before the call was repeated.
+    fn unusable(&self) -> Vec<Failure> {
+        match &self.record.report {
+            Some(report) if !report.outcome.has_applied() => self.failures(),
+            _ => not_prepared(self.record).failures().to_vec(),
+        }
+    }
+
+    /// The plan; `None` if the batch has none that can be applied.
     fn with_plan(&self) -> Option<Answered> {
-        let preparation = self.record.preparation()?;
+        let preparation = self.record.preparation().filter(|_| self.record.state == BatchState::Prepared)?;
         let report = trimmed(&preparation.plan.as_ref()?.report);
         let preview = self.preview(&report);
         let hunk = self.record.ids.first()?.file;

@@ -189,11 +189,8 @@ async fn an_answer_that_is_too_large_leaves_its_files_out() {
     assert_eq!(object["warnings"][0]["code"], "FILES_OMITTED");
 }
 
-/// WS-MOD-4.1.2, WS-MOD-4.1.3, WS-MOD-4.2.2: a plan is applied and replaced by its owner alone, once, with an edit of its kind.
-#[tokio::test]
-async fn a_plan_belongs_to_its_owner() {
-    let server = Server::start();
-    let mut client = server.connect().await;
+/// A workstation that plans an append to `a.txt`.
+fn planning() -> Disk {
     let disk = Disk::default();
     *disk.twist.lock().unwrap() = Some(Box::new(|answer| {
         let Answer::Prepare(v1::Plan { report: Some(report), .. }) = answer else { return };
@@ -204,6 +201,41 @@ async fn a_plan_belongs_to_its_owner() {
             (file.sha256, file.size_bytes) = (Some(sha256(b"")), Some(0));
         }
     }));
+    disk
+}
+
+/// A planning call that is repeated is answered as its plan stands now: one that was replaced or let be applied is no plan any more.
+#[tokio::test]
+async fn a_repeated_planning_call_shows_no_plan_that_is_used_up() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let agent = planning().serve(&mut client).await;
+    let plan = |id, existing: &Value| {
+        let arguments = json!({ "path": "a.txt", "content": "x", "existing_hunk_id": existing });
+        request(id, "prepare_file_append", &arguments)
+    };
+    let first = call(&mut client, plan("p1", &Value::Null)).await.unwrap();
+    let hunk = structured(&first)["hunkId"].clone();
+    let second = call(&mut client, plan("p2", &hunk)).await.unwrap();
+    assert_eq!((second.is_error, second.state()), (false, v1::BatchState::Prepared), "{second:?}");
+    let replaced = call(&mut client, plan("p1", &Value::Null)).await.unwrap();
+    assert_eq!((replaced.is_error, replaced.state()), (true, v1::BatchState::Cancelled));
+    assert_eq!(structured(&replaced)["errors"][0]["detail"], "NOT_PREPARED", "{replaced:?}");
+
+    let apply = json!({ "hunk_id": structured(&second)["hunkId"] });
+    call(&mut client, impatient(request("a1", "apply_file_modification", &apply))).await.unwrap();
+    let used = call(&mut client, plan("p2", &hunk)).await.unwrap();
+    assert_eq!((used.is_error, used.state()), (true, v1::BatchState::Approved));
+    assert_eq!(structured(&used)["errors"][0]["detail"], "NOT_PREPARED", "{used:?}");
+    agent.abort();
+}
+
+/// WS-MOD-4.1.2, WS-MOD-4.1.3, WS-MOD-4.2.2: a plan is applied and replaced by its owner alone, once, with an edit of its kind.
+#[tokio::test]
+async fn a_plan_belongs_to_its_owner() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let disk = planning();
     let agent = disk.serve(&mut client).await;
     let plan = |id, existing: Option<&str>, tool: &str| {
         let mut arguments = json!({ "path": "a.txt", "content": "x" });
