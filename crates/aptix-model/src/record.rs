@@ -178,4 +178,6 @@ pub struct BatchOutline {
     pub targets: Vec<Target>,
     /// When it was stored; absent where only its state is sent.
     pub created: Option<UnixMillis>,
+    /// Who made it, as far as that is known; absent where only its state is sent.
+    pub author: Option<Actor>,
 }

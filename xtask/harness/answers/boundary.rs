@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use aptix_client::apply::acting::Acting;
 use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::caller::Caller;
@@ -158,8 +159,14 @@ impl Library<'_> {
         label.clone_from(&document.batch.label);
         let batch: Batch = document.batch;
         let origin = Origin::default();
-        let options =
-            ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit, prepared: None };
+        let options = ApplyOptions {
+            policy: &policy,
+            origin: &origin,
+            diff_bytes: 0,
+            mode: Mode::Commit,
+            prepared: None,
+            acting: Acting::UNKNOWN,
+        };
         apply(&self.workspace, &batch, options, &mut |proposal| {
             let unanswered = proposal.unanswered();
             if unanswered.is_empty() { Decision::Apply } else { Decision::Refuse(unanswered) }

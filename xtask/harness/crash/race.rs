@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use aptix_client::apply::acting::Acting;
 use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::Policy;
@@ -235,6 +236,7 @@ impl Applier {
                 diff_bytes: usize::MAX,
                 mode: Mode::Commit,
                 prepared: None,
+                acting: Acting::UNKNOWN,
             };
             let mut bases = BTreeSet::new();
             let outcome = apply(&workspace, &batch, options, &mut |proposal| {

@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use aptix_client::apply::acting::Acting;
 use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, apply};
 use aptix_client::policy::Policy;
@@ -138,8 +139,14 @@ pub(crate) fn apply_carelessly(args: &Applier) -> Result<()> {
     let document = std::fs::read(args.place.join("document"))?;
     let document = documents::parse(&document, None).map_err(|failures| anyhow::anyhow!("{failures:?}"))?;
     let policy = Policy::unstated(Caller::Shell);
-    let options =
-        ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit, prepared: None };
+    let options = ApplyOptions {
+        policy: &policy,
+        origin: &Origin::default(),
+        diff_bytes: 0,
+        mode: Mode::Commit,
+        prepared: None,
+        acting: Acting::UNKNOWN,
+    };
     let done = apply(&workspace, &document.batch, options, &mut |_| Decision::Apply);
     if done.is_err() {
         std::process::exit(1);

@@ -1,8 +1,9 @@
 //! `aptix show` prints who did what to a batch, when and why.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::documents::create;
+use crate::person::{Terminal, WHOLE};
 use crate::processes::{Machine, write};
 
 #[test]
@@ -31,4 +32,35 @@ fn a_batch_is_shown_with_who_withdrew_it_and_why() {
     let lines: Vec<_> = text.lines().filter(|line| line.contains(" UTC  ")).collect();
     assert!(lines.len() == 2 && lines[0].ends_with("UTC  submitted by author"), "{text}");
     assert!(lines[1].contains("UTC  cancelled by author \"ann\": \"out of"), "{text}");
+}
+
+/// The person who agreed to a batch at the agent's prompt, or refused it, is named at the server and in the history of the
+/// workstation.
+#[test]
+fn the_record_names_the_person_who_decided() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let mut terminal = Terminal::open(&machine, &server);
+    std::thread::scope(|scope| {
+        for (answer, code, state) in [("n", 1, "REJECTED"), ("y", 0, "APPLIED")] {
+            let asked = scope.spawn(|| machine.submit(&server, &create("a.txt", "a\n")));
+            terminal.until(WHOLE);
+            if answer == "n" {
+                terminal.refuse("");
+            } else {
+                terminal.answer(answer);
+            }
+            let (done, found) = asked.join().unwrap();
+            assert_eq!((found, &done["state"]), (Some(code), &state.into()), "{done}");
+            let (shown, _) = machine.ask(&server, "show", &[done["batchId"].as_str().unwrap()]);
+            let step = |at: usize| ["event", "state", "actor", "actorName"].map(|key| shown["steps"][at][key].clone());
+            assert_eq!(step(0), ["SUBMITTED".into(), "APPROVED".into(), "AUTHOR".into(), Value::Null], "{shown}");
+            assert_eq!(step(1), ["REPORTED", state, "PERSON", "ann"].map(Value::from), "{shown}");
+            let log = machine.aptix(&["log", "--json", "--root", "project"]).output().unwrap();
+            let log: Value = serde_json::from_slice(&log.stdout).unwrap();
+            let who = ["actor", "actorName"].map(|key| log["batches"][0][key].clone());
+            let expected = if code == 0 { ["PERSON".into(), "ann".into()] } else { [Value::Null, Value::Null] };
+            assert_eq!(who, expected, "{log}");
+        }
+    });
 }

@@ -108,7 +108,7 @@ fn a_local_apply_is_a_batch_of_the_server_while_an_agent_is_connected() {
     let [local] = batches.local(1).try_into().unwrap();
     assert_eq!((local.batch_id.as_str(), local.reverts.as_str()), (applied["batchId"].as_str().unwrap(), ""));
     let author = local.author.clone().unwrap();
-    assert_eq!((author.kind(), author.name.is_empty()), (v1::ActorKind::Agent, false), "{author:?}");
+    assert_eq!((author.kind(), author.name.as_str()), (v1::ActorKind::Person, "ann"), "{author:?}");
     let edit = local.edit.clone().unwrap();
     assert_eq!((edit.label.as_str(), edit.key.as_str(), edit.files.len()), ("by hand", "b", 1));
     assert_eq!((edit.files[0].label.as_str(), edit.files[0].key.as_str()), ("file of by hand", "f"));
@@ -211,7 +211,8 @@ fn agents_after_each_other_report_each_batch_once() {
     let local = batches.local(4);
     // The other workstation has another `a.txt`.
     assert_eq!(labels(&local), ["one", "two", "changed outside of a batch", "of another workstation"]);
-    assert_ne!(local[3].author, local[0].author);
+    let by = |at: usize| local[at].author.as_ref().unwrap().kind();
+    assert_eq!([2, 3].map(by), [v1::ActorKind::Agent, v1::ActorKind::Person], "{local:?}");
     assert_eq!(agent.terminate(), Some(0));
     assert_eq!(held(&machine, &server, "a.txt"), "of another workstation\none\n");
 }

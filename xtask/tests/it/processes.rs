@@ -86,6 +86,7 @@ impl Machine {
         command
             .args(arguments)
             .env("HOME", self.directory.path())
+            .env("USER", "ann")
             .env("XDG_STATE_HOME", self.path("state"))
             .env("XDG_CONFIG_HOME", self.path("config"))
             .current_dir(self.directory.path())

@@ -2,7 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 
+use aptix_model::actor::Actor;
 use aptix_model::batch::{Batch, BlobRef, Content, FileEdit, FilePatch};
+use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
@@ -12,17 +14,20 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchRecord, Source};
 use aptix_model::report::Report;
 use aptix_model::session::restricted;
+use aptix_model::state::BatchState;
 use tokio_util::sync::CancellationToken;
 
 use super::approval::Question;
 use super::error::AgentError;
 use super::service::{Agent, Session};
 use super::warnings;
+use crate::apply::acting::Acting;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::traced::Traced;
 use crate::apply::{self, ApplyOptions, Hidden, Mode, Refusal};
 use crate::connection::receipt::{self, Receipt};
 use crate::connection::{CallError, Connection};
+use crate::person::user::user;
 use crate::undo;
 use crate::workspace::keep::outbox;
 use crate::workspace::roots::workspace::Workspace;
@@ -111,8 +116,8 @@ pub(super) async fn attempt(
         (_, Some(plan)) => Task::Prepared(batch, plan),
         (_, None) => Task::Apply(batch),
     };
-    let (of_batch, token) = (traced.clone(), withdrawn.clone());
-    let outcome = agent.blocking(move |agent| commit(agent, id, &of_batch, &task, &token)).await?;
+    let (of_batch, token, stored) = (traced.clone(), withdrawn.clone(), (id, stored(record)));
+    let outcome = agent.blocking(move |agent| commit(agent, &stored, &of_batch, &task, &token)).await?;
     outcome.ok_or_else(|| match agent.stop.is_cancelled() {
         true => Unfinished::Interrupted,
         false => Unfinished::cancelled(session, traced),
@@ -213,20 +218,28 @@ fn check_reverts(batch: &Batch, of: BatchId) -> Result<(), Failure> {
 }
 
 /// Carries out what a batch asks for; nothing if a question about it became void. Blocks.
-fn commit(agent: &Agent, id: BatchId, traced: &Traced, task: &Task, withdrawn: &CancellationToken) -> Option<Outcome> {
+fn commit(
+    agent: &Agent,
+    (id, stored): &(BatchId, EventFacts),
+    traced: &Traced,
+    task: &Task,
+    withdrawn: &CancellationToken,
+) -> Option<Outcome> {
+    let id = *id;
     let Agent { local, service, approval, stop, .. } = agent;
     warn_if_moved(agent);
     let places = service.policy.private_places(local);
-    let encoded = |report: &Report| {
-        let mut report = report.clone();
+    let encoded = |report: &Report, person: Option<&Actor>| {
+        let (mut report, decided_by) = (report.clone(), person.cloned());
         places.name_in_report(&mut report);
-        receipt::encode_to_fit(Receipt { workspace: service.workspace.clone(), batch: id, report })
+        receipt::encode_to_fit(Receipt { workspace: service.workspace.clone(), batch: id, report, decided_by })
     };
     // A batch that is applied file by file has another report each time that files of it are refused.
-    let receipt = RefCell::new(Ok(Vec::new()));
-    let encode = |report: &Report| {
-        *receipt.borrow_mut() = encoded(report);
-        receipt.borrow().clone().unwrap_or_default()
+    let receipt = RefCell::new((Vec::new(), None));
+    let encode = |report: &Report, person: Option<&Actor>| {
+        let bytes = encoded(report, person)?;
+        *receipt.borrow_mut() = (bytes.clone(), person.cloned());
+        Ok(bytes)
     };
     let policy = match service.policy.read(local) {
         Ok(policy) => policy,
@@ -240,17 +253,16 @@ fn commit(agent: &Agent, id: BatchId, traced: &Traced, task: &Task, withdrawn: &
             false
         })
     };
+    let (actor, person) = (agent.actor(), user());
     let options = ApplyOptions {
         policy: &policy,
         origin: &traced.trace.origin,
         diff_bytes: REPORT_DIFF_BYTES,
         mode: Mode::CommitWithReceipt { batch: id, encode: &encode, compare: &compare },
         prepared: None,
+        acting: Acting { before: std::slice::from_ref(stored), person: Some(&person), ..Acting::of(&actor) },
     };
     let applied = task.run(local, options, &mut |proposal| {
-        if let Err(failure) = &*receipt.borrow() {
-            return Decision::Refuse(vec![(**failure).clone()]);
-        }
         approval.decide(question, proposal).unwrap_or_else(|| {
             is_void.set(true);
             let message = "the batch was withdrawn, or the agent stops";
@@ -259,13 +271,22 @@ fn commit(agent: &Agent, id: BatchId, traced: &Traced, task: &Task, withdrawn: &
     });
     match applied {
         Ok(report) => {
-            let kept = receipt.replace(Ok(Vec::new())).unwrap_or_default();
+            let (kept, person) = receipt.take();
             warnings::log(id, &report);
-            Some(Ok(Applied { receipt: amended(local, id, kept, encoded(&report)), report }))
+            Some(Ok(Applied { receipt: amended(local, id, kept, encoded(&report, person.as_ref())), report }))
         }
         Err(_) if is_void.get() => None,
         Err(refusal) => Some(Err(refusal.failures)),
     }
+}
+
+/// How a batch came to the server: the first step of its life.
+fn stored(record: &BatchRecord) -> EventFacts {
+    let (kind, state) = match record.preparation() {
+        Some(_) => (EventKind::Prepared, BatchState::Prepared),
+        None => (EventKind::Submitted, BatchState::Approved),
+    };
+    EventFacts { kind, state, at: record.created, actor: record.author(), reason: None }
 }
 
 /// The failure of a prepared batch that came without what binds it.

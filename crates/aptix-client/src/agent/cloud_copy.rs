@@ -74,7 +74,7 @@ pub(super) async fn report(session: &Session, found: Vec<Difference>) -> Result<
         return Ok(Vec::new());
     }
     let Described { batch, report } = of_differences(&session.agent.local, Some(LABEL.to_owned()), &found);
-    let local = LocalBatch { id: mint(), batch, report, reverts: None, actor: session.agent.actor() };
+    let local = LocalBatch { id: mint(), batch, report, reverts: None, actor: session.agent.actor(), reason: None };
     session.connection.report_local(&session.lease, local).await?;
     Ok(found.into_iter().filter_map(Difference::reported).collect())
 }

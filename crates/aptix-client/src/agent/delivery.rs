@@ -169,13 +169,13 @@ async fn report(session: &Session, receipt: &Receipt) -> Result<Result<Reported,
         });
         let Some(content) = content.await?? else {
             tracing::error!(BatchId = %batch, %digest, "the content of a changed file is not kept any more");
-            return Ok(connection.report(lease, batch, report::content_lost()).await);
+            return Ok(connection.report(lease, session.receipt(batch, report::content_lost())).await);
         };
         if let Err(error) = connection.upload(Some(lease), digest, content).await {
             return Ok(Err(error));
         }
     }
-    Ok(connection.report(lease, batch, receipt.report.clone()).await)
+    Ok(connection.report(lease, receipt.clone()).await)
 }
 
 fn new_contents(report: &Report) -> Vec<Sha256Digest> {
@@ -212,8 +212,7 @@ async fn has_contents(session: &Session, receipt: &Receipt) -> Result<bool, Agen
 /// outbox and is sent again, which does no harm.
 pub(super) async fn acknowledge(session: &Session, receipt: &Receipt) -> Result<(), AgentError> {
     let batch = receipt.batch;
-    let report = Report { diff: String::new(), diff_omitted: true, ..receipt.report.clone() };
-    let kept = receipt::encode(Receipt { report, ..receipt.clone() });
+    let kept = receipt::encode(receipt.without_diff());
     let history = session.history.get().copied();
     let acknowledged = session.agent.blocking(move |agent| {
         reported::keep(&agent.local, batch, &kept);

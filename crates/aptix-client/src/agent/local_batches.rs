@@ -203,7 +203,7 @@ impl<'s> Reporter<'s> {
 
     /// Uploads what is on disk as an entry left it, and reports its batch. One that the server refuses is left out.
     async fn report(&mut self, past: PastEntry) -> Result<(), Unfinished> {
-        let PastEntry { id, reverts, batch: past } = past;
+        let PastEntry { id, reverts, by, batch: past } = past;
         for difference in past.current {
             self.upload(id, difference).await?;
         }
@@ -213,8 +213,9 @@ impl<'s> Reporter<'s> {
         };
         let Described { batch, report } = past.described;
         let traced = Traced::begin(self.session.trace(id));
-        let (session, actor) = (self.session, self.session.agent.actor());
-        let local = LocalBatch { id, batch: batch.clone(), report, reverts, actor };
+        let session = self.session;
+        let (actor, reason) = by.map_or_else(|| (session.agent.actor(), None), |by| (by.actor, by.reason));
+        let local = LocalBatch { id, batch: batch.clone(), report, reverts, actor, reason };
         match session.connection.report_local(&session.lease, local).await {
             Ok(()) => {
                 if let Some(reverts) = reverts {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use aptix_model::batch_event::EventFacts;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, Uuid};
 use aptix_model::id_block;
@@ -25,6 +26,8 @@ pub(super) struct PastEntry {
     pub(super) id: BatchId,
     /// The batch that it took back.
     pub(super) reverts: Option<Reverted>,
+    /// Who carried it out and why, if the history knows.
+    pub(super) by: Option<EventFacts>,
     /// What the server may know of it.
     pub(super) batch: PastBatch,
 }
@@ -74,7 +77,8 @@ pub(super) fn next(
                     let reverts = undone.map(|undone| Reverted { id: id_of(&undone), unapplied: own_id(&undone) });
                     // At the server the name of an unapplied batch is that of the batch which ended there.
                     let id = if owner == Owner::Unapplied { own_id(&entry) } else { id_of(&entry) };
-                    let past = PastEntry { id, reverts, batch };
+                    let by = entry.summary.as_ref().and_then(|summary| summary.steps().pop());
+                    let past = PastEntry { id, reverts, by, batch };
                     return Ok(Next::Report(Box::new(entry), Box::new(past)));
                 }
             }

@@ -1,7 +1,7 @@
 //! The reports that the agent itself makes: of batches that it did not apply, or whose own report is lost.
 
 use aptix_model::failure::Failure;
-use aptix_model::reason::Reason;
+use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{Outcome, Report, fit};
 
 /// Reports why nothing changed.
@@ -16,6 +16,12 @@ pub(super) fn refusal(failures: Vec<Failure>) -> Report {
         diff: String::new(),
         diff_omitted: false,
     }
+}
+
+/// Whether a person said no, and not the agent, which refuses every batch.
+pub(super) fn is_rejected_by_person(report: &Report) -> bool {
+    let by_agent = report.failures.iter().any(|failure| failure.detail == Some(Detail::NeverApproves));
+    report.outcome == Outcome::Rejected && !by_agent
 }
 
 /// The report of a batch that ended here, for a server that was set back, when what was reported then is not kept any more.
@@ -50,7 +56,8 @@ mod tests {
 
     fn sent(report: Report) -> Result<Report, Box<Failure>> {
         let batch = "018f6d2e-7c1a-7b3e-9d55-0123456789ab".parse().unwrap();
-        let bytes = receipt::encode_to_fit(Receipt { workspace: "w".parse().unwrap(), batch, report })?;
+        let bytes =
+            receipt::encode_to_fit(Receipt { workspace: "w".parse().unwrap(), batch, report, decided_by: None })?;
         assert!(bytes.len() <= SENT_BYTES, "{}", bytes.len());
         Ok(receipt::decode(&bytes).unwrap().report)
     }

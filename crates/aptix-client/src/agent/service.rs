@@ -16,9 +16,11 @@ use super::answer_places::AnswerPlaces;
 use super::approval::{Approval, Approve, Attended};
 use super::error::AgentError;
 use super::quota::Quota;
+use super::report;
 use crate::connection::question::Answering;
 use crate::connection::receipt::Receipt;
 use crate::connection::{Connection, Lease, LeaseSecret, Position, ServerUrl};
+use crate::person::user::user;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::keep::notes::{self, Noted};
 use crate::workspace::roots::root::Root;
@@ -158,8 +160,7 @@ impl Session {
 
     /// Notes that a batch which was applied here ended at the server without being applied.
     pub(super) fn add_unapplied(&self, receipt: &Receipt) {
-        let report = Report { diff: String::new(), diff_omitted: true, ..receipt.report.clone() };
-        let receipt = Receipt { report, ..receipt.clone() };
+        let receipt = receipt.without_diff();
         self.with_refusals(|refusals| refusals.unapplied.insert(receipt.batch, receipt));
     }
 
@@ -188,8 +189,9 @@ impl Session {
         Trace { workspace, batch: Some(batch), ..Trace::new(Via::Agent) }
     }
 
-    /// The receipt of a batch of the workspace that is served.
+    /// The receipt of a batch of the workspace that is served. That a person rejected it is stated by their name.
     pub(super) fn receipt(&self, batch: BatchId, report: Report) -> Receipt {
-        Receipt { workspace: self.agent.service.workspace.clone(), batch, report }
+        let decided_by = report::is_rejected_by_person(&report).then(user);
+        Receipt { workspace: self.agent.service.workspace.clone(), batch, report, decided_by }
     }
 }

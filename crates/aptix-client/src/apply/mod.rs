@@ -2,6 +2,7 @@
 //!
 //! The command line and the agent share it; neither has another way to a file.
 
+pub mod acting;
 mod clipboards;
 mod files;
 pub(crate) mod find;

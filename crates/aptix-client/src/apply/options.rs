@@ -1,5 +1,6 @@
 //! How a batch is applied: by which policy, for whom, and what happens once it is planned.
 
+use aptix_model::actor::Actor;
 use aptix_model::batch::Origin;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
@@ -7,8 +8,12 @@ use aptix_model::plan::Plan;
 use aptix_model::reason::Reason;
 use aptix_model::report::Report;
 
+use super::acting::Acting;
 use super::withheld::Hidden;
 use crate::policy::Policy;
+
+/// Puts a report into bytes, with the person who agreed to the batch, if one did.
+pub(super) type Encode<'a> = dyn Fn(&Report, Option<&Actor>) -> Result<Vec<u8>, Box<Failure>> + 'a;
 
 /// How a batch is applied.
 #[derive(Clone, Copy)]
@@ -23,14 +28,17 @@ pub struct ApplyOptions<'a> {
     pub mode: Mode<'a>,
     /// What the batch was planned to do when it was prepared: it does that, or nothing. Absent if it was not prepared.
     pub prepared: Option<&'a Plan>,
+    /// Who has it applied, for the record.
+    pub acting: Acting<'a>,
 }
 
 impl<'a> ApplyOptions<'a> {
-    /// By a policy, for no session, with all of the diff in the report.
+    /// By a policy, for no session and nobody, with all of the diff in the report.
     #[must_use]
     pub const fn new(policy: &'a Policy, mode: Mode<'a>) -> Self {
         const NOBODY: &Origin = &Origin { session_id: None, conversation_id: None, turn_id: None };
-        Self { policy, origin: NOBODY, diff_bytes: usize::MAX, mode, prepared: None }
+        let acting = Acting::UNKNOWN;
+        Self { policy, origin: NOBODY, diff_bytes: usize::MAX, mode, prepared: None, acting }
     }
 }
 
@@ -55,8 +63,9 @@ pub enum Mode<'a> {
     CommitWithReceipt {
         /// The batch's id at the server.
         batch: BatchId,
-        /// Puts the report into the bytes that will be sent.
-        encode: &'a dyn Fn(&Report) -> Vec<u8>,
+        /// Puts the report into the bytes that will be sent, with the person who agreed to the batch, if one did; fails where they
+        /// would be too many.
+        encode: &'a Encode<'a>,
         /// Asks a person whether the batch may be compared with files that are withheld from its author.
         compare: &'a dyn Fn(&[Hidden<'_>]) -> bool,
     },
@@ -67,6 +76,14 @@ impl Mode<'_> {
     #[must_use]
     pub const fn is_dry_run(&self) -> bool {
         matches!(self, Self::DryRun | Self::Preview { .. })
+    }
+
+    /// The id that the batch is known by, where no server has given it one.
+    pub(super) const fn name(&self) -> Option<BatchId> {
+        match self {
+            Self::CommitNamed { batch } => Some(*batch),
+            Self::DryRun | Self::Preview { .. } | Self::Commit | Self::CommitWithReceipt { .. } => None,
+        }
     }
 
     /// Refuses to go on for a caller that has stopped waiting.

@@ -1,11 +1,16 @@
 //! Carries out a planned batch: proposes it for a decision, commits it, and reports.
 
+use std::time::UNIX_EPOCH;
+
 use aptix_engine::file_plan::FilePlan;
 use aptix_engine::plan::BatchPlan;
+use aptix_model::actor::Actor;
 use aptix_model::batch::Batch;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
+use aptix_model::record::UnixMillis;
 use aptix_model::report::{FileReport, FileStatus, Report};
+use aptix_model::state::BatchState;
 
 use super::find::Found;
 use super::need;
@@ -40,7 +45,7 @@ pub(crate) struct Planned<'a> {
     pub(crate) whole: Option<&'a Whole<'a>>,
 }
 
-/// Commits what is planned, if `confirm` agrees; a dry run only checks it.
+/// Commits what is planned, if `confirm` agrees, which answers whether a person was asked; a dry run only checks it.
 ///
 /// # Errors
 /// The decision is no, or the files cannot be written.
@@ -48,7 +53,7 @@ pub(crate) fn carry_out(
     workspace: &Workspace,
     planned: Planned<'_>,
     options: ApplyOptions<'_>,
-    confirm: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Vec<Failure>>,
+    confirm: &mut dyn FnMut(&Proposal<'_>) -> Result<bool, Vec<Failure>>,
 ) -> Result<Report, Refusal> {
     let Planned { batch, found, plan, undoes, taken, hidden, whole } = planned;
     let policy = options.policy;
@@ -67,22 +72,25 @@ pub(crate) fn carry_out(
     let proposal = Proposal { batch, plan, needs, reports: &full, places, workspace, changes: &changes, left_out };
     let completed = |report: Report| whole.map_or(report.clone(), |whole| whole.report(report));
     // Encoded before anyone is asked: a report that cannot be sent refuses the batch.
-    let (name, receipt) = match options.mode {
-        Mode::DryRun | Mode::Preview { .. } | Mode::Commit => (None, None),
-        Mode::CommitNamed { batch } => (Some(batch), None),
-        Mode::CommitWithReceipt { batch, encode, .. } => {
-            (None, Some(Receipt { batch, bytes: encode(&completed(report.clone())) }))
-        }
-    };
-    confirm(&proposal)?;
+    let mut receipt = receipt(options.mode, None, || completed(report.clone()))?;
+    let has_agreed = confirm(&proposal)?;
+    let person = options.acting.person.filter(|_| has_agreed);
+    if person.is_some() {
+        receipt = self::receipt(options.mode, person, || completed(report.clone()))?;
+    }
     let refused = |error: CommitError| refusal(&error, &changed, batch);
     if options.mode.is_dry_run() {
         check(workspace, &changes).map_err(refused)?;
         return Ok(completed(report));
     }
-    let summary = summary((batch, whole), plan, &full);
+    let mut summary = summary((batch, whole), plan, &full);
+    let state = if summary.is_partial { BatchState::Partial } else { BatchState::Applied };
+    let now = workspace.disk().now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let now = UnixMillis(u64::try_from(now).unwrap_or_default());
+    summary.keep_steps(&options.acting.steps(person, state, now));
     // Asked once more under the commit lock: an editor may have announced a buffer since.
     let last_check = || refuse_unsaved(workspace, policy.caller, batch, found).map_err(first_failure);
+    let name = options.mode.name();
     let commit = CommitOptions {
         last_check: Some(&last_check),
         name,
@@ -100,6 +108,17 @@ pub(crate) fn carry_out(
         add_displaced_writes(workspace, &mut report);
     }
     Ok(completed(report))
+}
+
+/// The receipt of a batch that a server waits for, with the person who agreed to it, if one did.
+fn receipt(
+    mode: Mode<'_>,
+    person: Option<&Actor>,
+    report: impl FnOnce() -> Report,
+) -> Result<Option<Receipt>, Refusal> {
+    let Mode::CommitWithReceipt { batch, encode, .. } = mode else { return Ok(None) };
+    let bytes = encode(&report(), person).map_err(|failure| *failure)?;
+    Ok(Some(Receipt { batch, bytes }))
 }
 
 /// What the history keeps of a batch, or of the one that it is a part of.

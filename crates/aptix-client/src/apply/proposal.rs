@@ -158,11 +158,11 @@ impl Decision {
         if unanswered.is_empty() { Self::Apply } else { Self::Refuse(unanswered) }
     }
 
-    /// Checks that a decision agrees to what the proposal is now.
-    pub(crate) fn check(self, proposal: &Proposal<'_>) -> Result<(), Vec<Failure>> {
+    /// Checks that a decision agrees to what the proposal is now; answers whether a person did.
+    pub(crate) fn check(self, proposal: &Proposal<'_>) -> Result<bool, Vec<Failure>> {
         match self {
-            Self::Apply => Ok(()),
-            Self::Approved(digest) if digest == proposal.digest() => Ok(()),
+            Self::Apply => Ok(false),
+            Self::Approved(digest) if digest == proposal.digest() => Ok(true),
             Self::Approved(_) => {
                 let message = "what a person agreed to is not what would be written now, so nothing was written";
                 let hint = "send the batch again; it is shown and asked about anew";

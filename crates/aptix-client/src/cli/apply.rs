@@ -10,6 +10,7 @@ use aptix_model::events::trace::{Trace, Via};
 use aptix_model::id::BatchId;
 use aptix_model::report::Report;
 
+use crate::apply::acting::Acting;
 use crate::apply::traced::Traced;
 use crate::apply::{ApplyOptions, Mode, Refusal, apply, refuse_document};
 use crate::present::refused;
@@ -70,7 +71,8 @@ fn attempt(
     traced.log(Event::Received(batch));
     progress::begin(Doing::Planning(batch.files.len()));
     let origin = &traced.trace.origin;
-    let options = ApplyOptions { origin, ..ApplyOptions::new(&policy, writing.mode) };
+    let acting = Acting::of(&writing.user);
+    let options = ApplyOptions { origin, acting, ..ApplyOptions::new(&policy, writing.mode) };
     let applied = apply(&workspace, batch, options, &mut |proposal| writing.decide(proposal, &policy));
     let applied =
         applied.map_err(|refusal| Refusal { failures: in_terms_of(document.dialect, batch, refusal.failures) });

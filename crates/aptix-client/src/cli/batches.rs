@@ -14,6 +14,7 @@ use crate::connection::batch_query::{BatchQuery, parse_time};
 use super::exit::Exit;
 use super::output::{self, Form};
 use super::server::ServerArgs;
+use crate::present::text::by;
 use crate::present::untrusted::Quoted;
 use crate::present::view::state_for_people;
 
@@ -80,6 +81,9 @@ struct Row {
     batch_key: Option<String>,
     label: Option<String>,
     created_unix_ms: Option<u64>,
+    /// Who made it, and their name, as far as that is known.
+    author: Option<&'static str>,
+    author_name: Option<String>,
     files: Vec<String>,
 }
 
@@ -93,6 +97,8 @@ impl From<BatchOutline> for Row {
             batch_key: batch.key,
             label: batch.label,
             created_unix_ms: batch.created.map(|created| created.0),
+            author: batch.author.as_ref().map(|author| author.kind.word()),
+            author_name: batch.author.and_then(|author| author.name),
             files: batch.targets.iter().map(|target| target.as_str().to_owned()).collect(),
         }
     }
@@ -134,6 +140,9 @@ fn line(row: &Row) -> String {
     }
     if let Some(label) = &row.label {
         let _ = write!(line, "  {}", Quoted(label));
+    }
+    if let (Some(author), Some(name)) = (row.author, &row.author_name) {
+        let _ = write!(line, "  {}", by(author, Some(name), None));
     }
     line.push('\n');
     line

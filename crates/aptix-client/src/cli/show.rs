@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use aptix_model::batch::Batch;
-use aptix_model::batch_event::StepRecord;
+use aptix_model::batch_event::EventFacts;
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::path_style::PathStyle;
@@ -162,6 +162,7 @@ fn show_here(args: &Args, Here { kept, root }: &Here) -> Exit {
                 subject: Subject::Kept(&past.summary),
                 stored: Some(stored),
                 undoes: undoes.clone(),
+                steps: &past.summary.steps(),
                 outcome: Ok(Some(&past.report)),
                 begins: past.begins,
                 ..view
@@ -228,7 +229,7 @@ async fn show_found(form: Form, connection: &Connection, prefix: &IdPrefix) -> R
     }
 }
 
-fn show_record(form: Form, record: &BatchRecord, steps: &[StepRecord]) -> Exit {
+fn show_record(form: Form, record: &BatchRecord, steps: &[EventFacts]) -> Exit {
     let refusal = Refusal::from(record.report.as_ref().map_or_else(Vec::new, |report| report.failures.clone()));
     let outcome = match &record.report {
         Some(report) if !report.outcome.has_applied() => Err(&refusal),
@@ -239,11 +240,11 @@ fn show_record(form: Form, record: &BatchRecord, steps: &[StepRecord]) -> Exit {
 
 async fn show_part(form: Form, connection: &Connection, id: &str) -> Result<Exit, CallError> {
     let part = connection.get_change(id).await?;
-    let whole = connection.get(part.batch).await?;
-    Ok(show_change(form, part, whole.batch))
+    let (whole, steps) = connection.get_with_steps(part.batch).await?;
+    Ok(show_change(form, part, whole.batch, &steps))
 }
 
-fn show_change(form: Form, part: ChangeView, whole: Batch) -> Exit {
+fn show_change(form: Form, part: ChangeView, whole: Batch, steps: &[EventFacts]) -> Exit {
     let report = part.report.map(|file| Report { diff: part.diff, ..Report::applied(vec![file]) });
     let refusal = Refusal::from(part.failures);
     let batch = Batch { files: vec![part.patch], ..whole };
@@ -252,6 +253,7 @@ fn show_change(form: Form, part: ChangeView, whole: Batch) -> Exit {
         stored: Some(Stored { id: part.batch, state: part.state, ids: Cow::Owned(vec![part.ids]) }),
         begins: (part.file_index, part.change_index.unwrap_or_default()),
         is_record: true,
+        steps,
         ..BatchView::new(&batch, outcome)
     };
     output::show(form, &view)

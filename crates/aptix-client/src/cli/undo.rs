@@ -7,7 +7,9 @@ use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Visible;
 use aptix_model::id::BatchId;
+use aptix_model::limits::Limits;
 
+use crate::apply::acting::Acting;
 use crate::apply::traced::Traced;
 use crate::apply::{ApplyOptions, Mode};
 use crate::present::view::Undoes;
@@ -31,9 +33,21 @@ pub(super) struct Args {
     /// Take an undo back: the newest one, or the one of the batch that is named
     #[arg(long)]
     redo: bool,
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
     /// The batch; when absent, the newest that is neither an undo nor undone
     #[arg(value_name = "BATCH_ID")]
     batch: Option<String>,
+}
+
+/// A reason that the record has room for.
+fn reason(text: &str) -> Result<String, String> {
+    let most = Limits::DEFAULT.text_bytes;
+    if text.is_empty() || text.len() > most {
+        return Err(format!("expected 1 to {most} bytes, found {}", text.len()));
+    }
+    Ok(text.to_owned())
 }
 
 /// Lets the next undo be another one, once the answer was printed. To be called right before the process ends: one that was
@@ -75,7 +89,8 @@ pub(super) fn run(args: &Args, homes: &HomeDirs, id: BatchId, answered: &OnceLoc
 
 fn attempt(args: &Args, writing: &mut Writing<'_>) -> Result<(Workspace, Undone), Refused> {
     let (workspace, policy) = writing.open()?;
-    let options = ApplyOptions::new(&policy, writing.mode);
+    let acting = Acting { reason: args.reason.as_deref(), ..Acting::of(&writing.user) };
+    let options = ApplyOptions { acting, ..ApplyOptions::new(&policy, writing.mode) };
     let wanted = Wanted::new(args.batch.as_deref(), args.redo);
     let undone = undo::undo(&workspace, wanted, options, &mut |proposal| writing.decide(proposal, &policy))?;
     Ok((workspace, undone))

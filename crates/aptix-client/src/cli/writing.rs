@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use aptix_model::actor::Actor;
 use aptix_model::batch::Batch;
 use aptix_model::failure::Visible;
 use aptix_model::id::BatchId;
@@ -12,6 +13,7 @@ use aptix_model::report::{Report, Warning};
 
 use crate::apply::Mode;
 use crate::apply::proposal::{Decision, Proposal};
+use crate::person::user::user;
 use crate::person::{Answer, Person, allow_always};
 use crate::policy::Policy;
 use crate::policy::caller::Caller;
@@ -50,6 +52,8 @@ pub(super) struct Writing<'a> {
     state_home: PathBuf,
     policies: PolicyFiles,
     pub(super) mode: Mode<'static>,
+    /// Who runs the command.
+    pub(super) user: Actor,
     /// The name of the root, if it is the only one.
     root: Option<String>,
     /// About the workspace and the document.
@@ -69,6 +73,7 @@ impl<'a> Writing<'a> {
             state_home: homes.state_home()?,
             policies: PolicyFiles::new(&homes.config_home()?, Caller::Shell),
             mode: if args.dry_run { Mode::DryRun } else { Mode::CommitNamed { batch } },
+            user: user(),
             root: None,
             warnings: Vec::new(),
         })

@@ -1,7 +1,7 @@
 //! Submits, reads, lists, watches and cancels batches.
 
 use aptix_model::batch::{Batch, FilePatch, Origin};
-use aptix_model::batch_event::StepRecord;
+use aptix_model::batch_event::{EventFacts, StepRecord};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, OwnerId, RequestId};
 use aptix_model::reason::{Detail, Reason};
@@ -190,12 +190,12 @@ impl Connection {
     ///
     /// # Errors
     /// NOT_FOUND.
-    pub async fn get_with_steps(&self, batch: BatchId) -> Result<(BatchRecord, Vec<StepRecord>), CallError> {
+    pub async fn get_with_steps(&self, batch: BatchId) -> Result<(BatchRecord, Vec<EventFacts>), CallError> {
         let batch = Some(v1::get_batch_request::Batch::BatchId(batch.to_string()));
         let (workspace_id, view) = (self.workspace.to_string(), v1::BatchView::Full.into());
         let message = v1::GetBatchRequest { workspace_id, batch, view };
         let response = self.answer(self.batches().get_batch(timed(message, ANSWER))).await?;
-        let steps = response.steps.into_iter().filter_map(|one| step(Some(one))).collect();
+        let steps = response.steps.into_iter().filter_map(|one| Some(step(Some(one))?.facts)).collect();
         Ok((record(response.batch)?, steps))
     }
 

@@ -50,6 +50,8 @@ pub struct LocalBatch {
     pub reverts: Option<BatchId>,
     /// Who did it.
     pub actor: Actor,
+    /// Why, if a reason was given.
+    pub reason: Option<String>,
 }
 
 impl Connection {
@@ -91,7 +93,7 @@ impl Connection {
     /// # Errors
     /// LEASE_LOST; REQUEST_ID_REUSED if the server has the batch with other content; INVALID_REQUEST; or the server is lost.
     pub async fn report_local(&self, lease: &Lease, local: LocalBatch) -> Result<(), CallError> {
-        let LocalBatch { id, batch, report, reverts, actor } = local;
+        let LocalBatch { id, batch, report, reverts, actor, reason } = local;
         let message = v1::ReportLocalBatchRequest {
             workspace_id: self.workspace.to_string(),
             lease_epoch: lease.epoch,
@@ -101,6 +103,7 @@ impl Connection {
             report: Some(report.into()),
             reverts: reverts.map(|id| id.to_string()).unwrap_or_default(),
             actor: Some(actor.into()),
+            reason: reason.unwrap_or_default(),
         };
         self.answer(self.agents().report_local_batch(timed(message, ANSWER))).await.map(drop)
     }

@@ -9,7 +9,6 @@ use aptix_model::id::{AgentId, BatchId, Revision};
 use aptix_model::presence::Presence;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchOutline, BatchRecord};
-use aptix_model::report::Report;
 use aptix_model::state::BatchState;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::serve_response::Message;
@@ -22,6 +21,7 @@ use super::batches::absent;
 use super::call_error::CallError;
 use super::link::{ANSWER, Connection, timed};
 use super::question::{Answers, Question};
+use super::receipt::{self, Receipt};
 
 /// An interval between heartbeats is held to these bounds, whatever the server says.
 const HEARTBEAT: std::ops::RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
@@ -184,24 +184,21 @@ impl Connection {
     ///
     /// # Errors
     /// NOT_FOUND, LEASE_LOST, BLOB_MISSING, RESULT_FINAL, INVALID_REQUEST; or the server is lost.
-    pub async fn report(&self, lease: &Lease, batch: BatchId, report: Report) -> Result<Reported, CallError> {
-        let shorter =
-            (!report.diff.is_empty()).then(|| Report { diff: String::new(), diff_omitted: true, ..report.clone() });
-        match (self.report_once(lease, batch, report).await, shorter) {
+    pub async fn report(&self, lease: &Lease, receipt: Receipt) -> Result<Reported, CallError> {
+        let shorter = (!receipt.report.diff.is_empty()).then(|| receipt.without_diff());
+        match (self.report_once(lease, receipt).await, shorter) {
             (Err(error), Some(shorter)) if error.reason() == Some(Reason::TooLarge) => {
-                self.report_once(lease, batch, shorter).await
+                self.report_once(lease, shorter).await
             }
             (result, _) => result,
         }
     }
 
-    async fn report_once(&self, lease: &Lease, batch: BatchId, report: Report) -> Result<Reported, CallError> {
+    async fn report_once(&self, lease: &Lease, receipt: Receipt) -> Result<Reported, CallError> {
         let message = v1::ReportBatchRequest {
-            workspace_id: self.workspace.to_string(),
-            batch_id: batch.to_string(),
             lease_epoch: lease.epoch,
-            report: Some(report.into()),
             lease_secret: lease.secret.0.clone(),
+            ..receipt::message(receipt)
         };
         let response = self.answer(self.agents().report_batch(timed(message, ANSWER))).await?;
         let v1::Batch { origin, request_id, .. } = response.batch.unwrap_or_default();

@@ -1,5 +1,6 @@
 //! A report in bytes: what the outbox keeps until the server has acknowledged it, in the protocol's own form.
 
+use aptix_model::actor::Actor;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
@@ -19,6 +20,17 @@ pub struct Receipt {
     pub batch: BatchId,
     /// What became of it.
     pub report: Report,
+    /// The person who agreed to it or refused it, if one did.
+    pub decided_by: Option<Actor>,
+}
+
+impl Receipt {
+    /// The receipt without the diff of the report.
+    #[must_use]
+    pub fn without_diff(&self) -> Self {
+        let report = Report { diff: String::new(), diff_omitted: true, ..self.report.clone() };
+        Self { report, ..self.clone() }
+    }
 }
 
 /// Puts a receipt into bytes.
@@ -42,13 +54,15 @@ pub fn encode_to_fit(mut receipt: Receipt) -> Result<Vec<u8>, Box<Failure>> {
     Ok(message.encode_to_vec())
 }
 
-fn message(receipt: Receipt) -> v1::ReportBatchRequest {
+/// A receipt as a message, under no lease yet.
+pub(super) fn message(receipt: Receipt) -> v1::ReportBatchRequest {
     v1::ReportBatchRequest {
         workspace_id: receipt.workspace.to_string(),
         batch_id: receipt.batch.to_string(),
         lease_epoch: 0,
         report: Some(receipt.report.into()),
         lease_secret: tonic::codegen::Bytes::new(),
+        decided_by: receipt.decided_by.map(Into::into),
     }
 }
 
@@ -64,12 +78,14 @@ pub fn decode(bytes: &[u8]) -> Result<Receipt, Vec<Failure>> {
         workspace: id("workspaceId", &message.workspace_id).map_err(|failure| vec![failure])?,
         batch: id("batchId", &message.batch_id).map_err(|failure| vec![failure])?,
         report: Report::try_from(report)?,
+        decided_by: message.decided_by.map(Actor::try_from).transpose().map_err(|failure| vec![failure])?,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aptix_model::actor::ActorKind;
     use aptix_model::report::Outcome;
 
     #[test]
@@ -83,7 +99,8 @@ mod tests {
             diff_omitted: false,
         };
         let batch = "018f6d2e-7c1a-7b3e-9d55-0123456789ab".parse().unwrap();
-        let receipt = Receipt { workspace: "w".parse().unwrap(), batch, report };
+        let decided_by = Some(Actor { kind: ActorKind::Person, name: Some("rita".to_owned()) });
+        let receipt = Receipt { workspace: "w".parse().unwrap(), batch, report, decided_by };
         assert_eq!(decode(&encode(receipt.clone())), Ok(receipt));
         assert!(decode(b"").is_err());
         assert!(decode(b"\xff\xff\xff").is_err());

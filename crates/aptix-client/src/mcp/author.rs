@@ -1,10 +1,11 @@
 //! The author at one connection: applies batches under the policy of the models.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aptix_engine::hunk::Member;
+use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::terms::{Wording, in_words_of};
 use aptix_model::events::event::Event;
@@ -22,6 +23,7 @@ use aptix_model::tools::tool::Effect;
 use super::hunks::{CallNumber, Caller};
 use super::tried::Tried;
 use super::until::Until;
+use crate::apply::acting::Acting;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::traced::Traced;
 use crate::apply::{ApplyOptions, Mode, Refusal, apply};
@@ -31,6 +33,9 @@ use crate::policy::places::Places;
 use crate::present::refused;
 use crate::tools::reader::{Reader, roots};
 use crate::workspace::roots::workspace::Workspace;
+
+/// Characters of a client's name that are kept.
+const CLIENT_CHARS: usize = 256;
 
 /// What a client says of a request beside what it asks for.
 #[derive(Clone, Debug)]
@@ -54,6 +59,8 @@ pub(super) struct Author {
     owner: String,
     /// The root, as absolute paths begin with it.
     pub(super) roots: Roots,
+    /// What the client calls itself, once it has said so.
+    client: OnceLock<String>,
     /// When the connection began: by the time of day, and by the monotonic clock.
     began: (UnixMillis, Instant),
 }
@@ -70,7 +77,18 @@ impl Author {
         let time_of_day = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began = (UnixMillis(millis(time_of_day)), Instant::now());
         let roots = roots(&workspace, [directory]);
-        Self { workspace, policies, name, owner, roots, began }
+        Self { workspace, policies, name, owner, roots, client: OnceLock::new(), began }
+    }
+
+    /// Notes what the client calls itself; the first name stays.
+    pub(super) fn name_client(&self, name: &str) {
+        self.client.get_or_init(|| name.chars().take(CLIENT_CHARS).collect());
+    }
+
+    /// Who applies the batches of the connection: the client by its name, if it has one, else the session by its.
+    pub(super) fn actor(&self) -> Actor {
+        let client = self.client.get().filter(|name| !name.is_empty());
+        Actor { kind: ActorKind::Author, name: Some(client.unwrap_or(&self.name).clone()) }
     }
 
     /// The time at which calls take turns, and in which the end of a prepared edit is shown. It never jumps: after the
@@ -154,13 +172,14 @@ impl Author {
         until: &Until,
         check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
     ) -> Result<Report, Refusal> {
-        let policy = self.policy()?;
+        let (policy, actor) = (self.policy()?, self.actor());
         let options = ApplyOptions {
             policy: &policy,
             origin: &call.trace.origin,
             diff_bytes: DIFF_BYTES,
             mode: Mode::CommitNamed { batch: id },
             prepared,
+            acting: Acting::of(&actor),
         };
         let mut report = apply(&self.workspace, batch, options, &mut |proposal| {
             let unanswered = proposal.unanswered();

@@ -11,6 +11,7 @@ use super::author::{Author, mint};
 use super::called::Called;
 use super::tried::Tried;
 use super::until::Until;
+use crate::apply::acting::Acting;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{ApplyOptions, Mode, Refusal};
 use crate::tools::past_batches::elsewhere;
@@ -35,8 +36,9 @@ pub(super) fn undo(author: &Author, called: &Called, batch: BatchId, until: &Unt
 
 fn undone(author: &Author, batch: BatchId, id: BatchId, until: &Until) -> Result<Undone, Refusal> {
     let policy = author.policy()?;
-    let options =
-        ApplyOptions { diff_bytes: DIFF_BYTES, ..ApplyOptions::new(&policy, Mode::CommitNamed { batch: id }) };
+    let (actor, mode) = (author.actor(), Mode::CommitNamed { batch: id });
+    let acting = Acting::of(&actor);
+    let options = ApplyOptions { diff_bytes: DIFF_BYTES, acting, ..ApplyOptions::new(&policy, mode) };
     let mut decide = |proposal: &Proposal<'_>| {
         let unanswered = proposal.unanswered();
         if !unanswered.is_empty() {

@@ -209,6 +209,9 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(client) = context.peer.peer_info() {
+            self.author.name_client(&client.client_info.name);
+        }
         let written = context.extensions.get::<Arguments>().cloned();
         let arguments = written.unwrap_or_else(|| Arguments { text: "{}".into(), number: 0 });
         let answer = self.call(&request.name, about(&context), arguments, Until::from_now(context.ct.clone())).await;

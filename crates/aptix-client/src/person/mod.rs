@@ -6,6 +6,7 @@ mod pager;
 pub(crate) mod prompt;
 mod rows;
 mod shown;
+pub(crate) mod user;
 
 use std::io::IsTerminal;
 use std::time::Duration;

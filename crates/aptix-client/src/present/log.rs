@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
+use aptix_model::batch_event::EventFacts;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::path::{PathError, WorkspacePath};
 use aptix_model::path_style::PathStyle;
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use super::diff::show_diff;
 use super::past::past;
+use super::text::by;
 use super::untrusted::Quoted;
 use super::utc::utc;
 use crate::policy::caller::Caller;
@@ -55,6 +57,9 @@ pub(crate) struct Row {
     batch_key: Option<String>,
     pub(crate) batch_label: Option<String>,
     pub(crate) applied_unix_ms: u64,
+    /// Who applied it, their name, and why, as far as that is known.
+    #[serde(flatten)]
+    by: ActedBy,
     /// The batch that it took back: for a redo, an undo.
     pub(crate) undoes: Option<String>,
     /// For a redo, the batch that it brought back.
@@ -70,6 +75,21 @@ pub(crate) struct Row {
     other_roots: Vec<String>,
     /// What it changed, where that was asked for and is kept.
     diff: Option<String>,
+}
+
+/// Who applied a batch.
+#[derive(Serialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct ActedBy {
+    actor: Option<&'static str>,
+    actor_name: Option<String>,
+    reason: Option<String>,
+}
+
+impl From<EventFacts> for ActedBy {
+    fn from(EventFacts { actor, reason, .. }: EventFacts) -> Self {
+        Self { actor: Some(actor.kind.word()), actor_name: actor.name, reason }
+    }
 }
 
 #[derive(Serialize)]
@@ -191,6 +211,7 @@ impl Known<'_> {
             batch_key: summary.and_then(|summary| summary.key.clone()),
             batch_label: summary.and_then(|summary| summary.label.clone()),
             applied_unix_ms: entry.time.0,
+            by: summary.and_then(|summary| summary.steps().pop()).map(ActedBy::from).unwrap_or_default(),
             undoes: undoes.map(|id| self.name(id)),
             redoes: entry.is_redo.then(brought_back).flatten().map(|id| self.name(id)),
             undone_by: self.effects.taken_back_by(entry).map(Entry::name),
@@ -246,6 +267,7 @@ fn refused_row(batch: &RefusedBatch) -> Row {
         batch_key: batch.key.clone(),
         batch_label: batch.label.clone(),
         applied_unix_ms: batch.unix_ms(),
+        by: ActedBy::default(),
         undoes: None,
         redoes: None,
         undone_by: None,
@@ -348,6 +370,9 @@ fn line(row: &Row) -> String {
     }
     for root in &row.other_roots {
         let _ = write!(line, "  (with files in {})", Visible(root));
+    }
+    if let ActedBy { actor: Some(actor), actor_name, reason } = &row.by {
+        let _ = write!(line, " {}", by(actor, actor_name.as_deref(), reason.as_deref()));
     }
     line.push('\n');
     line

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use anstyle::AnsiColor;
-use aptix_model::batch_event::StepRecord;
+use aptix_model::batch_event::EventFacts;
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::report::Report;
 use aptix_model::tools::result::BatchResult;
@@ -53,16 +53,22 @@ pub fn head(view: &BatchView<'_>) -> String {
 }
 
 /// A line that says what was done to a batch, when, by whom, and why.
-fn add_step(text: &mut String, StepRecord { facts, .. }: &StepRecord) {
-    let done = facts.kind.word().to_ascii_lowercase();
-    let _ = write!(text, "{}  {done} by {}", utc(facts.at.0), facts.actor.kind.word().to_ascii_lowercase());
-    if let Some(name) = &facts.actor.name {
+fn add_step(text: &mut String, step: &EventFacts) {
+    let EventFacts { kind, at, actor, reason, .. } = step;
+    let by = by(actor.kind.word(), actor.name.as_deref(), reason.as_deref());
+    let _ = writeln!(text, "{}  {}{by}", utc(at.0), kind.word().to_ascii_lowercase());
+}
+
+/// Who took a step, and why, as it follows a word for the step.
+pub(crate) fn by(actor: &str, name: Option<&str>, reason: Option<&str>) -> String {
+    let mut text = format!(" by {}", actor.to_ascii_lowercase());
+    if let Some(name) = name {
         let _ = write!(text, " {}", Quoted(name));
     }
-    if let Some(reason) = &facts.reason {
+    if let Some(reason) = reason {
         let _ = write!(text, ": {}", Quoted(reason));
     }
-    text.push('\n');
+    text
 }
 
 /// A line that names the batch that is taken back.

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use aptix_model::batch::Batch;
-use aptix_model::batch_event::StepRecord;
+use aptix_model::batch_event::EventFacts;
 use aptix_model::failure::Failure;
 use aptix_model::id_block;
 use aptix_model::path_style::PathStyle;
@@ -36,8 +36,8 @@ pub struct BatchView<'a> {
     pub outcome: Result<Option<&'a Report>, &'a Refusal>,
     /// About the workspace, or the document, as a whole.
     pub warnings: &'a [Warning],
-    /// Who did what to it, when and why, oldest first, as its server keeps it.
-    pub steps: &'a [StepRecord],
+    /// Who did what to it, when and why, oldest first, as its server or the history keeps it.
+    pub steps: &'a [EventFacts],
     /// Whether a record is looked at, and not the outcome of a command: then it is named, and what it asks for is shown where
     /// no file has changed.
     pub is_record: bool,

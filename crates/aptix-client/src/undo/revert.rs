@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use aptix_engine::file_plan::FileAction;
+use aptix_model::actor::Actor;
 use aptix_model::batch::{Batch, FilePatch};
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
@@ -160,7 +161,7 @@ impl<'a> Asked<'a> {
         let encoded;
         let mode = match options.mode {
             Mode::CommitWithReceipt { batch, encode, compare } => {
-                encoded = move |report: &Report| encode(&completed(report));
+                encoded = move |report: &Report, person: Option<&Actor>| encode(&completed(report), person);
                 Mode::CommitWithReceipt { batch, encode: &encoded, compare }
             }
             mode => mode,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use aptix_client::apply::acting::Acting;
 use aptix_client::apply::proposal::{Decision, Proposal};
 use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::Policy;
@@ -36,6 +37,7 @@ fn decided(
         diff_bytes: 1 << 20,
         mode: Mode::Commit,
         prepared: None,
+        acting: Acting::UNKNOWN,
     };
     apply(&workspace, batch, options, decide)
 }

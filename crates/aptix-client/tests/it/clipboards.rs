@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use aptix_client::apply::acting::Acting;
 use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::Policy;
@@ -55,7 +56,14 @@ fn run_as(
 ) -> Result<Report, Refusal> {
     let policy = Policy::unstated(Caller::Shell);
     let origin = Origin { session_id: session.map(str::to_owned), ..Origin::default() };
-    let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode, prepared: None };
+    let options = ApplyOptions {
+        policy: &policy,
+        origin: &origin,
+        diff_bytes: 1 << 20,
+        mode,
+        prepared: None,
+        acting: Acting::UNKNOWN,
+    };
     apply(workspace, &Batch { files, ..Batch::default() }, options, &mut |_| Decision::Apply)
 }
 
@@ -101,8 +109,14 @@ fn callers_share_no_clipboards() {
     let call = |caller, file| {
         let policy = Policy::unstated(caller);
         let origin = Origin { session_id: Some("s".to_owned()), ..Origin::default() };
-        let options =
-            ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit, prepared: None };
+        let options = ApplyOptions {
+            policy: &policy,
+            origin: &origin,
+            diff_bytes: 0,
+            mode: Mode::Commit,
+            prepared: None,
+            acting: Acting::UNKNOWN,
+        };
         apply(&workspace, &Batch { files: vec![file], ..Batch::default() }, options, &mut |_| Decision::Apply)
     };
     let callers = [Caller::Shell, Caller::Model, Caller::Server];
@@ -163,7 +177,14 @@ fn what_is_refused_or_only_tried_changes_no_clipboard() {
     run(&workspace, Some("s"), vec![patch("a.txt", other.clone()), absent]).unwrap_err();
     let policy = Policy::unstated(Caller::Shell);
     let origin = Origin { session_id: Some("s".to_owned()), ..Origin::default() };
-    let options = ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 0, mode: Mode::Commit, prepared: None };
+    let options = ApplyOptions {
+        policy: &policy,
+        origin: &origin,
+        diff_bytes: 0,
+        mode: Mode::Commit,
+        prepared: None,
+        acting: Acting::UNKNOWN,
+    };
     let batch = Batch { files: vec![patch("a.txt", other)], ..Batch::default() };
     let no = aptix_model::failure::Failure::new(Reason::Rejected, "no");
     apply(&workspace, &batch, options, &mut |_| Decision::Refuse(vec![no.clone()])).unwrap_err();

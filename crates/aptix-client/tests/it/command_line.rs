@@ -24,6 +24,8 @@ pub(crate) fn run(
         .env("XDG_STATE_HOME", place.join("state"))
         .env("XDG_CONFIG_HOME", place.join("config"))
         .env("APTIX_LOG", "info")
+        .env_remove("USER")
+        .env_remove("LOGNAME")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -265,7 +267,7 @@ fn what_was_applied_is_listed_and_taken_back() {
     assert!(undone["diff"].as_str().unwrap().contains("-x\n"));
     assert!(!place.path().join("ws/a.txt").exists());
     let shown = text(&aptix(place.path(), &["log"], "").stdout);
-    assert!(shown.contains(&format!("  deleted a.txt  (undid {name})\n")), "{shown}");
+    assert!(shown.contains(&format!("  deleted a.txt  (undid {name})  by person\n")), "{shown}");
     let again = text(&aptix(place.path(), &["undo", "--redo"], "").stdout);
     assert!(again.ends_with("\ncreated a.txt\n"), "{again}");
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use aptix_client::apply::acting::Acting;
 use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::policy::Policy;
@@ -16,6 +17,7 @@ use aptix_client::workspace::keep::outbox;
 use aptix_client::workspace::open::OpenError;
 use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_engine::digest::sha256;
+use aptix_model::actor::Actor;
 use aptix_model::batch::{
     Batch, Change, Content, CreateFile, FileEdit, FilePatch, LinePatch, Operation, Origin, Target,
 };
@@ -108,7 +110,7 @@ pub(crate) fn save(ws: &Path, name: &str, text: &str) {
 pub(crate) const BATCH: &str = "0190b3a0-0000-7000-8000-000000000001";
 
 pub(crate) fn commit(workspace: &Workspace, batch: &Batch, with_receipt: Receipt) -> Result<Report, Refusal> {
-    let encode = |report: &Report| format!("{} files", report.files.len()).into_bytes();
+    let encode = |report: &Report, _: Option<&Actor>| Ok(format!("{} files", report.files.len()).into_bytes());
     let mode = match with_receipt {
         Receipt::None => Mode::Commit,
         Receipt::Kept => {
@@ -132,7 +134,7 @@ pub(crate) fn take_back(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Und
 
 pub(crate) fn options<'a>(policy: &'a Policy, mode: Mode<'a>) -> ApplyOptions<'a> {
     static ORIGIN: Origin = Origin { session_id: None, conversation_id: None, turn_id: None };
-    ApplyOptions { policy, origin: &ORIGIN, diff_bytes: 1 << 20, mode, prepared: None }
+    ApplyOptions { policy, origin: &ORIGIN, diff_bytes: 1 << 20, mode, prepared: None, acting: Acting::UNKNOWN }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

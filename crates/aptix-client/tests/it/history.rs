@@ -147,7 +147,7 @@ fn what_came_last_and_was_too_much_is_named_and_nothing_older_is_undone_in_its_p
     let can: Vec<_> = log["batches"].as_array().unwrap().iter().map(|batch| &batch["canBeUndone"]).collect();
     assert_eq!(can, [false, true]);
     let large = newest(place.path());
-    assert!(text(&aptix(place.path(), &["log"], "").stdout).contains("cannot be undone)\n"));
+    assert!(text(&aptix(place.path(), &["log"], "").stdout).contains("cannot be undone)  by "));
     let message = refused(place.path(), &["undo"]);
     assert!(message.contains(&large) && message.contains("`bytes` of `[history]`"), "{message}");
     assert!(place.path().join("ws/f").exists());

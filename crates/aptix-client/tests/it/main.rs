@@ -6,6 +6,7 @@
 mod age;
 mod agent;
 mod agreement;
+mod audit;
 mod clipboards;
 mod command_line;
 mod convert;

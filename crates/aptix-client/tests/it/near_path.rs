@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use aptix_client::apply::acting::Acting;
 use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, apply};
 use aptix_client::policy::Policy;
@@ -27,8 +28,14 @@ fn refused(place: &Path, caller: Caller, document: &str) -> Failure {
     let (workspace, _) = faults::open(place, Fault::None).unwrap();
     let batch = documents::parse(document.as_bytes(), None).unwrap().batch;
     let policy = Policy::unstated(caller);
-    let options =
-        ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit, prepared: None };
+    let options = ApplyOptions {
+        policy: &policy,
+        origin: &Origin::default(),
+        diff_bytes: 0,
+        mode: Mode::Commit,
+        prepared: None,
+        acting: Acting::UNKNOWN,
+    };
     apply(&workspace, &batch, options, &mut |_| Decision::Apply).unwrap_err().failures.remove(0)
 }
 

@@ -9,6 +9,7 @@ use aptix_client::policy::Policy;
 use aptix_client::policy::caller::Caller;
 use aptix_client::present::log::{Query, log};
 use aptix_client::workspace::keep::history::find::Wanted;
+use aptix_model::actor::Actor;
 use aptix_model::batch::{Atomicity, Batch, FileEdit, FilePatch, Replacement, Replacements, Scope};
 use aptix_model::documents;
 use aptix_model::report::{Outcome, Report};
@@ -157,7 +158,7 @@ fn hold<const N: usize>(cases: [(&str, Vec<FilePatch>, &[&str]); N]) {
         lay_out(&ws);
         let before = tree::read(&ws);
         let (workspace, _) = open(place.path(), Fault::None).unwrap();
-        let encode = |_: &Report| Vec::new();
+        let encode = |_: &Report, _: Option<&Actor>| Ok(Vec::new());
         let compare = |_: &[Hidden<'_>]| -> bool { panic!("{name}: nobody is asked about withheld files") };
         let mode = Mode::CommitWithReceipt { batch: BATCH.parse().unwrap(), encode: &encode, compare: &compare };
         let policy = Policy::unstated(Caller::Server);

@@ -110,9 +110,9 @@ fn the_log_shows_what_is_undone_and_by_which_batch() {
     let shown = text(&aptix(place.path(), &["log"], "").stdout);
     let lines: Vec<_> = shown.lines().collect();
     let id = |row: usize| log[row]["batchId"].as_str().unwrap();
-    assert!(lines[0].ends_with(&format!("  (undid {})", id(1))), "{shown}");
-    assert!(lines[1].ends_with(&format!("  (redid {})  (undone by {})", id(3), id(0))), "{shown}");
-    assert!(lines[3].ends_with(&format!("  (undone by {})", id(2))), "{shown}");
+    assert!(lines[0].contains(&format!("  (undid {})  by person", id(1))), "{shown}");
+    assert!(lines[1].contains(&format!("  (redid {})  (undone by {})  by person", id(3), id(0))), "{shown}");
+    assert!(lines[3].contains(&format!("  (undone by {})  by person", id(2))), "{shown}");
 }
 
 /// What a refusal says, without its prose.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use aptix_client::apply::acting::Acting;
 use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode};
 use aptix_client::policy::Policy;
@@ -212,6 +213,7 @@ fn a_batch_over_two_roots_is_known_in_both_and_undone_with_both() {
             diff_bytes: 0,
             mode: Mode::Commit,
             prepared: None,
+            acting: Acting::UNKNOWN,
         };
         undo(&open(place.path(), roots, Fault::None), Wanted::Newest, options, &mut |_| Decision::Apply)
     };
@@ -365,8 +367,14 @@ fn the_files_of_a_batch_have_a_limit_together() {
         let origin = aptix_model::batch::Origin::default();
         let mut policy = Policy::unstated(Caller::Shell);
         policy.limits = limits;
-        let options =
-            ApplyOptions { policy: &policy, origin: &origin, diff_bytes: 1 << 20, mode: Mode::DryRun, prepared: None };
+        let options = ApplyOptions {
+            policy: &policy,
+            origin: &origin,
+            diff_bytes: 1 << 20,
+            mode: Mode::DryRun,
+            prepared: None,
+            acting: Acting::UNKNOWN,
+        };
         apply(&workspace, batch, options, &mut |_| Decision::Apply)
     };
     let batch = faults::batch(2, 1);

@@ -27,7 +27,21 @@ struct Answer {
     errors: Vec<Error>,
     warnings: Vec<Value>,
     diff: String,
+    /// Of a record alone.
+    #[serde(default)]
+    steps: Vec<Step>,
     asked: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Step {
+    event: String,
+    state: String,
+    unix_ms: u64,
+    actor: String,
+    actor_name: Option<String>,
+    reason: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Debug, Deserialize)]
@@ -343,7 +357,10 @@ fn check_refused_history(place: &Place, refused: &Answer) {
     let id = refused.batch_id.as_deref().unwrap();
     let shown = place.ask(&["show", "--json", id], "", 0);
     assert!(shown.files.iter().all(|file| shown.asked.contains(file.path.rsplit('/').next().unwrap())), "{shown:#?}");
-    let without = |answer: &Answer| Answer { asked: String::new(), warnings: Vec::new(), ..answer.clone() };
+    let without = |answer: &Answer| {
+        let (asked, warnings, steps) = (String::new(), Vec::new(), Vec::new());
+        Answer { asked, warnings, steps, ..answer.clone() }
+    };
     assert_eq!(without(&shown), without(refused));
     let whole = &shown;
     for (index, file) in refused.files.iter().enumerate() {
@@ -368,8 +385,9 @@ fn check_history(place: &Place, done: &Answer, after: &Files) {
     let id = done.batch_id.as_deref().unwrap();
     let shown = place.ask(&["show", "--json", id], "", 0);
     check_done(&shown, &old(), after);
+    assert!(matches!(&shown.steps[..], [step] if step.state == done.state), "{shown:#?}");
     assert_eq!(
-        Answer { diff: String::new(), ..shown },
+        Answer { diff: String::new(), steps: Vec::new(), ..shown },
         Answer { diff: String::new(), warnings: Vec::new(), ..done.clone() }
     );
     let shown = place.ask(&["show", "--json", &id[..31]], "", 0);
@@ -410,7 +428,9 @@ fn the_beginning_of_an_id_is_enough_unless_several_begin_so() {
         assert_eq!(place.ask(&["show", "--json", unknown], "", 1).errors[0].code, "NOT_FOUND");
     }
     let shown = text(&aptix(place.0.path(), &["show", &first], "").stdout);
-    assert!(shown.starts_with(&format!("batch {first} APPLIED\ndiff --git ")), "{shown}");
+    let (head, rest) = shown.split_once('\n').unwrap();
+    assert_eq!(head, format!("batch {first} APPLIED"));
+    assert!(rest.lines().nth(1).unwrap().starts_with("diff --git "), "{shown}");
     assert!(shown.ends_with("\n+x\ncreated first\n"), "{shown}");
 }
 

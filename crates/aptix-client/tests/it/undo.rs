@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use aptix_client::apply::acting::Acting;
 use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, Refusal};
 use aptix_client::policy::Policy;
@@ -41,6 +42,7 @@ fn take_back_within(workspace: &Workspace, wanted: Wanted<'_>, retention: Retent
         diff_bytes: 1 << 20,
         mode: Mode::Commit,
         prepared: None,
+        acting: Acting::UNKNOWN,
     };
     let undone = undo(workspace, wanted, options, &mut |_| Decision::Apply)?;
     aptix_client::undo::acknowledge(workspace).unwrap();

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use crate::batch_event::StepRecord;
+use crate::batch_event::EventFacts;
 use crate::failure::Failure;
 use crate::id::{BatchId, ChangeId, FilePatchId};
 use crate::record::FileIds;
@@ -34,7 +34,7 @@ pub struct BatchResult<'a> {
     /// About the workspace, or the document, as a whole.
     pub warnings: &'a [Warning],
     /// Who did what to it, when and why, oldest first; empty where no server was asked for a record.
-    pub steps: &'a [StepRecord],
+    pub steps: &'a [EventFacts],
     /// Of a record where no file has changed, what the batch asks for: in the manner of a diff. Empty otherwise.
     pub asked: String,
     /// Where in its batch the result begins: the positions of its first file and of that file's first change. Failures count

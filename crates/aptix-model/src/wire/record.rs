@@ -6,6 +6,7 @@ use super::edit::{target, with_ids};
 use super::field::{digest, given, id, millis, missing, optional_id, unknown_enum};
 use super::quote::is_quote;
 use super::{plan, session, v1};
+use crate::actor::Actor;
 use crate::batch::{Batch, FileEdit, FilePatch};
 use crate::cursor::Cursor;
 use crate::failure::Failure;
@@ -270,6 +271,7 @@ impl TryFrom<v1::Batch> for BatchOutline {
             key: given(edit.key),
             targets: targets.collect::<Result<_, _>>()?,
             created: message.create_time.as_ref().map(millis),
+            author: message.author.map(Actor::try_from).transpose()?,
         })
     }
 }

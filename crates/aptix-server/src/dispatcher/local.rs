@@ -39,6 +39,8 @@ pub struct LocalReport {
     pub reverts: Option<BatchId>,
     /// Who did it.
     pub actor: Actor,
+    /// Why, if a reason was given.
+    pub reason: Option<String>,
 }
 
 impl Dispatcher {
@@ -55,7 +57,7 @@ impl Dispatcher {
     async fn store_local(&self, local: LocalReport, lease: LeaseProof) -> Result<BatchRecord, Refusal> {
         let began = Instant::now();
         let (checked, fitted) = (check(&local, &self.settings.limits), fit(&local.batch, &local.report));
-        let LocalReport { workspace, id, batch, report, reverts, actor } = local;
+        let LocalReport { workspace, id, batch, report, reverts, actor, reason } = local;
         let request_id = id.to_string().parse().map_err(|_| misfit("batchId", "it is no request id".to_owned()))?;
         let now = mint::now();
         let record = BatchRecord {
@@ -83,7 +85,7 @@ impl Dispatcher {
             }
         };
         let offered = record.clone();
-        match self.store.append_local(LocalBatch { batch: record, actor, reverts, lease, files }).await? {
+        match self.store.append_local(LocalBatch { batch: record, actor, reason, reverts, lease, files }).await? {
             LocalAppended::New(stored) => {
                 let reported =
                     Event::Reported(stored.state, stored.report.as_ref().map(|report| (&stored.batch, report)));
@@ -121,7 +123,7 @@ fn same(stored: BatchRecord, offered: BatchRecord) -> Result<BatchRecord, Refusa
 
 /// Everything that keeps this from being a batch of the workstation itself.
 fn check(local: &LocalReport, limits: &Limits) -> Result<(), Vec<Failure>> {
-    let LocalReport { id, batch, report, actor, .. } = local;
+    let LocalReport { id, batch, report, actor, reason, .. } = local;
     let mut found = Vec::new();
     if id_block::batch_id(id.0) != *id {
         found.push(misfit("batchId", format!("{id} is not the id of a batch: its last 17 bits are not zero")));
@@ -137,9 +139,10 @@ fn check(local: &LocalReport, limits: &Limits) -> Result<(), Vec<Failure>> {
         found.push(misfit("edit.files", message));
     }
     let files = batch.files.iter().flat_map(|patch| [&patch.key, &patch.label]);
-    let texts = [&batch.label, &batch.key, &actor.name].into_iter().chain(files);
+    let texts = [&batch.label, &batch.key, &actor.name, reason].into_iter().chain(files);
     if let Some(long) = texts.flatten().find(|text| text.len() > limits.text_bytes) {
-        let message = format!("a label, key or name has {} bytes, at most {} are kept", long.len(), limits.text_bytes);
+        let message =
+            format!("a label, key, name or reason has {} bytes, at most {} are kept", long.len(), limits.text_bytes);
         found.push(Failure::new(Reason::TooLarge, message).detail(Detail::Text).field("edit"));
     }
     for (index, patch) in batch.files.iter().enumerate().take(limits.files) {

@@ -10,6 +10,7 @@ use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
+use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::report::{FileStatus, Outcome, Report};
@@ -21,6 +22,15 @@ use super::refusal::{Refusal, not_found};
 use crate::mint;
 use crate::store::{BatchSelector, FileUpdate, LeaseProof, Transition, Transitioned};
 
+/// What became of a batch, as its agent reports it.
+#[derive(Clone, Debug)]
+pub struct BatchReport {
+    /// What became of it.
+    pub report: Report,
+    /// The person at the workstation who agreed to it or refused it, if one did.
+    pub decided_by: Option<Actor>,
+}
+
 impl Dispatcher {
     /// Takes a report. Repeating one that was taken is a no-op with the same answer, also from an agent that has lost the lease.
     ///
@@ -31,7 +41,7 @@ impl Dispatcher {
         workspace: WorkspaceId,
         id: BatchId,
         lease: LeaseProof,
-        report: Report,
+        report: BatchReport,
     ) -> Result<BatchRecord, Refusal> {
         let this = Arc::clone(self);
         self.to_the_end(async move { this.take_report(&workspace, id, lease, report).await }).await
@@ -42,9 +52,10 @@ impl Dispatcher {
         workspace: &WorkspaceId,
         id: BatchId,
         lease: LeaseProof,
-        report: Report,
+        BatchReport { report, decided_by }: BatchReport,
     ) -> Result<BatchRecord, Refusal> {
         let began = Instant::now();
+        check_person(decided_by.as_ref(), &self.settings.limits)?;
         let mut batch = self.batch(workspace, BatchSelector::Id(id)).await?;
         // A state that changed meanwhile is looked at again; states only go forward, so this ends.
         loop {
@@ -62,7 +73,7 @@ impl Dispatcher {
                 workspace: workspace.clone(),
                 batch: id,
                 kind: EventKind::Reported,
-                actor: self.reporter(workspace, &report),
+                actor: self.reporter(workspace, &report, decided_by.as_ref()),
                 reason: rejected_because(&report),
                 from: batch.state,
                 to,
@@ -90,9 +101,12 @@ impl Dispatcher {
         }
     }
 
-    /// Who did what a report is about. A batch is rejected by a person, whose name the agent does not know, unless the agent
-    /// refuses every batch.
-    fn reporter(&self, workspace: &WorkspaceId, report: &Report) -> Actor {
+    /// Who did what a report is about: the person who decided, or the agent. A batch is rejected by a person, whose name
+    /// earlier agents do not state, unless the agent refuses every batch.
+    fn reporter(&self, workspace: &WorkspaceId, report: &Report, decided_by: Option<&Actor>) -> Actor {
+        if let Some(person) = decided_by {
+            return person.clone();
+        }
         let by_agent = report.failures.iter().any(|failure| failure.detail == Some(Detail::NeverApproves));
         if report.outcome == Outcome::Rejected && !by_agent {
             return Actor::unnamed(ActorKind::Person);
@@ -130,6 +144,24 @@ impl Dispatcher {
         let failure = Failure::new(Reason::BlobMissing, message).hint("upload each with UploadBlob, then report again");
         Err(Refusal::BlobsMissing(Box::new(failure), missing))
     }
+}
+
+/// Refuses to record as the person who decided what is none, or has too long a name.
+fn check_person(decided_by: Option<&Actor>, limits: &Limits) -> Result<(), Refusal> {
+    let Some(Actor { kind, name }) = decided_by else { return Ok(()) };
+    let length = name.as_ref().map_or(0, String::len);
+    let failure = match kind {
+        _ if length > limits.text_bytes => {
+            let message = format!("the name has {length} bytes, at most {} are kept", limits.text_bytes);
+            Failure::new(Reason::TooLarge, message).detail(Detail::Text).field("decidedBy.name")
+        }
+        ActorKind::Person => return Ok(()),
+        kind => {
+            let message = format!("expected PERSON, found {kind}: only a person is asked at the workstation");
+            Failure::new(Reason::InvalidRequest, message).field("decidedBy.kind")
+        }
+    };
+    Err(Refusal::Invalid(vec![failure]))
 }
 
 /// What the person said who rejected a batch at its agent. Why one failed is in its report alone.

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use aptix_model::actor::Actor;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::report::Report;
@@ -19,6 +20,7 @@ use crate::dispatcher::Dispatcher;
 use crate::dispatcher::lease::secret_digest;
 use crate::dispatcher::local::LocalReport;
 use crate::dispatcher::refusal::Refusal;
+use crate::dispatcher::report::BatchReport;
 use crate::store::LeaseProof;
 
 /// `AgentService` as a gRPC server.
@@ -96,6 +98,7 @@ impl AgentService {
             report: Report::try_from(report::bounded(report)?)?,
             reverts: wire::optional_id("reverts", &request.reverts)?,
             actor: actor.try_into()?,
+            reason: Some(request.reason).filter(|reason| !reason.is_empty()),
         };
         let lease = LeaseProof { epoch: request.lease_epoch, secret: secret_digest(&request.lease_secret) };
         Ok(event_message(self.0.report_local(local, lease).await?))
@@ -107,7 +110,8 @@ impl AgentService {
         let report = request.report.ok_or_else(|| wire::missing("report", "what became of the batch"))?;
         let report = Report::try_from(report::bounded(report)?)?;
         let lease = LeaseProof { epoch: request.lease_epoch, secret: secret_digest(&request.lease_secret) };
-        let batch = self.0.report(workspace, id, lease, report).await?;
+        let decided_by = request.decided_by.map(Actor::try_from).transpose()?;
+        let batch = self.0.report(workspace, id, lease, BatchReport { report, decided_by }).await?;
         Ok(event_message(batch))
     }
 }

@@ -179,6 +179,8 @@ pub struct LocalBatch {
     pub batch: BatchRecord,
     /// Who carried it out.
     pub actor: Actor,
+    /// Why, if a reason was given.
+    pub reason: Option<String>,
     /// The batch that it took back.
     pub reverts: Option<BatchId>,
     /// The lease that must be the newest.
@@ -191,7 +193,8 @@ impl LocalBatch {
     /// What its event records.
     fn facts(&self) -> EventFacts {
         let BatchRecord { state, created, .. } = self.batch;
-        EventFacts { kind: EventKind::Local, state, at: created, actor: self.actor.clone(), reason: None }
+        let (actor, reason) = (self.actor.clone(), self.reason.clone());
+        EventFacts { kind: EventKind::Local, state, at: created, actor, reason }
     }
 }
 

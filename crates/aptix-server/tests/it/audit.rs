@@ -99,6 +99,38 @@ async fn steps_survive_a_restart() {
     assert_steps(&mut server.connect().await, &expected).await;
 }
 
+/// The person at the workstation who agreed or refused is the actor of the report; no one else is taken for one.
+#[tokio::test]
+async fn a_report_names_the_person_who_decided() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let (epoch, _feed) = client.lease("w", "laptop", 0).await.unwrap();
+    client.upload("w", b"").await.unwrap();
+    let actor = |kind: v1::ActorKind, name: &str| v1::Actor { kind: kind.into(), name: name.to_owned() };
+    let rita = (epoch, Some(actor(v1::ActorKind::Person, "Rita")));
+    let mut rejected = failed("REJECTED");
+    rejected.outcome = v1::Outcome::Rejected.into();
+    rejected.failures[0].message = "not today".to_owned();
+    let ends = [
+        (applied(&[("app", "a", b"")]), "REPORTED APPLIED PERSON(Rita)"),
+        (rejected, "REPORTED REJECTED PERSON(Rita) not today"),
+    ];
+    for (request, (report, expected)) in ["a", "b"].into_iter().zip(ends) {
+        let batch = client.submit(submit("w", request, vec![create_text(request, "")])).await.unwrap().batch_id;
+        for (other, code, reason, detail) in [
+            (actor(v1::ActorKind::Agent, "laptop"), Code::InvalidArgument, "INVALID_REQUEST", ""),
+            (actor(v1::ActorKind::Person, &"x".repeat((64 << 10) + 1)), Code::InvalidArgument, "TOO_LARGE", "TEXT"),
+        ] {
+            let refused = client.report_decided("w", &batch, (epoch, Some(other)), report.clone()).await;
+            assert_refused(refused, code, reason, detail);
+        }
+        client.report_decided("w", &batch, rita.clone(), report.clone()).await.unwrap();
+        // The same report again, of an agent that has forgotten who it was.
+        client.report_decided("w", &batch, (epoch, None), report).await.unwrap();
+        assert_eq!(steps(&mut client, &batch).await[1..], [expected]);
+    }
+}
+
 /// A reader of the workspace gets the reason with the event, of a long one the beginning; one that is too long is refused.
 #[tokio::test]
 async fn a_reason_comes_with_its_event() {

@@ -222,10 +222,20 @@ impl Clients {
         lease_epoch: u64,
         report: v1::Report,
     ) -> Result<v1::Batch, Status> {
+        self.report_decided(workspace, batch, (lease_epoch, None), report).await
+    }
+
+    /// Reports a batch about which this person decided.
+    pub(crate) async fn report_decided(
+        &mut self,
+        workspace: &str,
+        batch: &str,
+        (lease_epoch, decided_by): (u64, Option<v1::Actor>),
+        report: v1::Report,
+    ) -> Result<v1::Batch, Status> {
         let (workspace_id, batch_id) = (workspace.to_owned(), batch.to_owned());
-        let lease_secret = self.secret(workspace);
-        let request =
-            v1::ReportBatchRequest { workspace_id, batch_id, lease_epoch, report: Some(report), lease_secret };
+        let (report, lease_secret) = (Some(report), self.secret(workspace));
+        let request = v1::ReportBatchRequest { workspace_id, batch_id, lease_epoch, report, lease_secret, decided_by };
         Ok(self.agent.report_batch(request).await?.into_inner().batch.expect("the answer has the batch"))
     }
 

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail, ensure};
+use aptix_client::apply::acting::Acting;
 use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, apply};
 use aptix_client::policy::Policy;
@@ -135,8 +136,14 @@ fn batch(names: &[String], contents: &[String]) -> Batch {
 
 fn apply_batch(workspace: &Workspace, batch: &Batch) -> Result<()> {
     let policy = Policy::unstated(Caller::Shell);
-    let options =
-        ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 0, mode: Mode::Commit, prepared: None };
+    let options = ApplyOptions {
+        policy: &policy,
+        origin: &Origin::default(),
+        diff_bytes: 0,
+        mode: Mode::Commit,
+        prepared: None,
+        acting: Acting::UNKNOWN,
+    };
     match apply(workspace, batch, options, &mut |_| Decision::Apply) {
         Ok(_) => Ok(()),
         Err(refusal) => bail!("the batch is refused: {:?}", refusal.failures),

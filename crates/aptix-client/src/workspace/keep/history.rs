@@ -20,5 +20,6 @@ pub mod prune;
 #[cfg(test)]
 pub(crate) mod random_texts;
 pub(crate) mod since;
+mod steps;
 pub mod summary;
 pub(crate) mod trail;

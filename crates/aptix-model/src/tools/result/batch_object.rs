@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::BatchResult;
 use super::file_object::{FileObject, file_objects};
-use crate::batch_event::StepRecord;
+use crate::batch_event::EventFacts;
 use crate::failure::{Excerpt, Failure};
 use crate::reason::Detail;
 use crate::report::Warning;
@@ -25,7 +25,7 @@ pub struct BatchObject<'a> {
     pub(super) errors: Vec<ErrorObject<'a>>,
     pub(super) warnings: Vec<TopWarning<'a>>,
     pub(super) diff: &'a str,
-    /// Who did what to it, when and why; absent where no server was asked for a record.
+    /// Who did what to it, when and why; absent where no record was asked for, and where it is not known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) steps: Vec<StepObject<'a>>,
     /// Of a record where no file has changed, what the batch asks for: in the manner of a diff, for readers.
@@ -111,15 +111,14 @@ pub fn object<'a>(result: &'a BatchResult<'a>, taker: fn(&str) -> Option<String>
     }
 }
 
-fn step_object(step: &StepRecord) -> StepObject<'_> {
-    let facts = &step.facts;
+fn step_object(step: &EventFacts) -> StepObject<'_> {
     StepObject {
-        event: facts.kind.word(),
-        state: facts.state.word(),
-        unix_ms: facts.at.0,
-        actor: facts.actor.kind.word(),
-        actor_name: facts.actor.name.as_deref(),
-        reason: facts.reason.as_deref(),
+        event: step.kind.word(),
+        state: step.state.word(),
+        unix_ms: step.at.0,
+        actor: step.actor.kind.word(),
+        actor_name: step.actor.name.as_deref(),
+        reason: step.reason.as_deref(),
     }
 }
 

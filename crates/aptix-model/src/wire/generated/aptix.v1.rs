@@ -3513,7 +3513,8 @@ pub struct BatchEvent {
     #[prost(message, optional, tag = "7")]
     pub time: ::core::option::Option<::prost_types::Timestamp>,
     /// Who did it. A batch is rejected by a PERSON, or by an AGENT that refuses every batch (REJECTED.NEVER_APPROVES), and
-    /// otherwise reported by the AGENT, whose name is its agent_id. Of a name at most the first 1 KiB.
+    /// otherwise reported by the PERSON who agreed to it or, where nobody was asked, by the AGENT, whose name is its agent_id. Of
+    /// a name at most the first 1 KiB.
     #[prost(message, optional, tag = "8")]
     pub actor: ::core::option::Option<Actor>,
     /// Why; at most the first 1 KiB. Empty if no reason was given.
@@ -3670,6 +3671,11 @@ pub struct ReportBatchRequest {
     /// The secret of that lease. Required unless the lease was granted by a server that sent none.
     #[prost(bytes = "bytes", tag = "5")]
     pub lease_secret: ::prost::bytes::Bytes,
+    /// The person at the workstation who was asked about the batch, and agreed or refused: the actor of the step, whose reason is
+    /// the message of the first failure of a batch that they rejected. MUST be a PERSON. Absent if nobody was asked, or nobody
+    /// answered: then the actor is the agent. Of a report that is repeated the first actor stays.
+    #[prost(message, optional, tag = "6")]
+    pub decided_by: ::core::option::Option<Actor>,
 }
 /// Answers that the report is kept.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3702,9 +3708,13 @@ pub struct ReportLocalBatchRequest {
     /// The batch that it took back, if it was an undo; empty otherwise. The server need not know it.
     #[prost(string, tag = "7")]
     pub reverts: ::prost::alloc::string::String,
-    /// Who did it.
+    /// Who did it: a PERSON at a terminal of the workstation, an AUTHOR that calls its tools, by the name of the client, or, where
+    /// that is not known, the AGENT.
     #[prost(message, optional, tag = "8")]
     pub actor: ::core::option::Option<Actor>,
+    /// Why they did it; at most 64 KiB. Empty if no reason was given.
+    #[prost(string, tag = "9")]
+    pub reason: ::prost::alloc::string::String,
 }
 /// Answers that the batch is kept.
 #[derive(Clone, PartialEq, ::prost::Message)]

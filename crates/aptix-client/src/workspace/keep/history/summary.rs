@@ -2,12 +2,14 @@
 //! a batch besides bytes.
 
 use aptix_model::batch::{Batch, FileEdit, FilePatch};
+use aptix_model::batch_event::EventFacts;
 use aptix_model::path_style::PathStyle;
 use aptix_model::report::{
     ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning, Written,
 };
 use serde::{Deserialize, Serialize};
 
+use super::steps::KeptStep;
 use crate::workspace::commit::record::Hex;
 
 /// Bytes of a summary. One that has more leaves out its changes; if that is not enough, all of its files.
@@ -26,6 +28,9 @@ pub struct Summary {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
     warnings: Vec<KeptWarning>,
+    /// What was done to the batch; earlier versions did not say it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<KeptStep>,
 }
 
 /// What a batch called a file, and what became of it.
@@ -90,7 +95,7 @@ impl Summary {
         let is_partial = files.iter().any(|file| !file.status.is_applied());
         let files = batch.files.iter().zip(files).map(|(patch, report)| file_summary(patch, report)).collect();
         let (label, key) = (batch.label.clone(), batch.key.clone());
-        let mut summary = Self { label, key, files, is_partial, warnings: kept(warnings) };
+        let mut summary = Self { label, key, files, is_partial, warnings: kept(warnings), steps: Vec::new() };
         if summary.bytes() > BYTES {
             summary.files.iter_mut().for_each(|file| file.changes.clear());
         }
@@ -98,6 +103,18 @@ impl Summary {
             summary.files.clear();
         }
         summary
+    }
+
+    /// Keeps what was done to the batch, oldest first.
+    pub fn keep_steps(&mut self, steps: &[EventFacts]) {
+        self.steps = steps.iter().map(KeptStep::from).collect();
+    }
+
+    /// What was done to the batch, oldest first; none where an earlier version did not keep it. Steps of later versions that
+    /// this one does not know are left out.
+    #[must_use]
+    pub fn steps(&self) -> Vec<EventFacts> {
+        self.steps.iter().filter_map(KeptStep::facts).collect()
     }
 
     /// With these files, for which its author's words are not known.

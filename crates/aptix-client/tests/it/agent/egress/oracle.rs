@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use aptix_client::apply::acting::Acting;
 use aptix_client::apply::proposal::Decision;
 use aptix_client::apply::{ApplyOptions, Mode, Refusal, apply};
 use aptix_client::connection::receipt::{self, Receipt};
@@ -10,6 +11,7 @@ use aptix_client::policy::files::PolicyFiles;
 use aptix_client::workspace::fs::disk::SystemDisk;
 use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_engine::digest::sha256;
+use aptix_model::actor::Actor;
 use aptix_model::batch::{Batch, Origin};
 use aptix_model::documents::{self, Dialect};
 use aptix_model::report::Report;
@@ -112,16 +114,26 @@ pub(super) fn applied(scene: &Scene, batch: &Batch, person: Person) -> Result<Re
     let local = Workspace::open(&[spec], scene.place.path(), Box::new(SystemDisk)).unwrap();
     let policy = PolicyFiles::new(&scene.place.path().join("config"), Caller::Server).read(&local).unwrap();
     let batch_id = id(1).parse().unwrap();
-    let receipt =
-        |report: &Report| Receipt { workspace: "w".parse().unwrap(), batch: batch_id, report: report.clone() };
-    let (encode, was_asked) = (|report: &Report| receipt::encode(receipt(report)), Cell::new(0));
+    let receipt = |report: &Report| Receipt {
+        workspace: "w".parse().unwrap(),
+        batch: batch_id,
+        report: report.clone(),
+        decided_by: None,
+    };
+    let (encode, was_asked) = (|report: &Report, _: Option<&Actor>| Ok(receipt::encode(receipt(report))), Cell::new(0));
     let compare = |hidden: &[aptix_client::apply::Hidden<'_>]| {
         was_asked.set(was_asked.get() + hidden.len());
         person != Person::LetsNothingBeCompared
     };
     let mode = Mode::CommitWithReceipt { batch: batch_id, encode: &encode, compare: &compare };
-    let options =
-        ApplyOptions { policy: &policy, origin: &Origin::default(), diff_bytes: 1 << 20, mode, prepared: None };
+    let options = ApplyOptions {
+        policy: &policy,
+        origin: &Origin::default(),
+        diff_bytes: 1 << 20,
+        mode,
+        prepared: None,
+        acting: Acting::UNKNOWN,
+    };
     let outcome = apply(&local, batch, options, &mut |proposal| match person {
         Person::Agrees => {
             assert!(!proposal.is_allowed(), "what was compared is asked about once more, and shown");
@@ -206,6 +218,7 @@ async fn failures_elsewhere_are_reported_first() {
             diff_bytes: 0,
             mode: Mode::Commit,
             prepared: None,
+            acting: Acting::UNKNOWN,
         };
         apply(&local, &Batch { files, ..Batch::default() }, options, &mut |_| Decision::Apply).unwrap_err()
     });
