@@ -12,6 +12,7 @@
 //! - `hold` keeps batches from being committed, until `release`. `send TOOL [by NAME]` sends a call meanwhile and waits until the
 //!   process that carries it out is about to commit a batch, and `waiting COUNT` until so many are; `heard` waits for the answer to
 //!   the earliest call that was sent.
+//! - `later SECONDS` lets time pass for plans, where the way was begun with a clock.
 //! - `mode NAME MODE` asks for a mode of the session of a caller.
 //! - `tool NAME` is listed, and its definition has to contain the lines below; `guide` for authors has each line below.
 //! - `after PATH` is a file afterwards, `after PATH gone` none. Everything else has to be as before.
@@ -23,6 +24,7 @@
 //! answers, `{{sha PATH}}`, `{{xNN}}` and `{{N times TEXT}}` are replaced.
 
 mod answer;
+mod at_once;
 mod grpc;
 mod held_commits;
 pub(crate) mod mcp;
@@ -58,6 +60,14 @@ fn a_file_is_patched_by_its_text() {
 fn an_edit_is_planned_and_applied() {
     play_every_way(include_str!("tool_calls/plans.txt"));
     play_every_way(include_str!("tool_calls/lives.txt"));
+    play_every_way(include_str!("tool_calls/plans_refused.txt"));
+}
+
+#[test]
+fn a_plan_expires() {
+    let text = include_str!("tool_calls/plans_expired.txt");
+    play_all(&mut Mcp::new(), text);
+    play_all(&mut Grpc::with_clock(), text);
 }
 
 #[test]

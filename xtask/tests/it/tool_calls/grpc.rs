@@ -1,6 +1,7 @@
 //! Callers over gRPC: services in any language, which know the server's address and the workspace's name.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::session_service_client::SessionServiceClient;
@@ -8,23 +9,27 @@ use aptix_model::wire::v1::tool_service_client::ToolServiceClient;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
-use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Response, Status};
 use tonic_types::StatusExt as _;
 
 use super::answer::Answer;
 use super::mcp::Model;
 use super::play::{Call, WayIn};
+use crate::clock::Clock;
 use crate::processes::{Machine, Running, Server, wait_until_served};
 
 /// A machine that is served, and services that call its tools. Each caller is a session of its own.
 pub(super) struct Grpc {
     machine: Machine,
+    clock: Option<Clock>,
     _server: Server,
     agent: Running,
     runtime: Runtime,
     channel: Channel,
     tools: ToolServiceClient<Channel>,
+    /// How far the clock was set forward.
+    passed: Duration,
     /// The number of the scenario.
     scenario: u32,
     /// The number of the call.
@@ -37,13 +42,37 @@ impl Grpc {
     pub(super) fn new() -> Self {
         let machine = Machine::new().with_modes();
         let server = machine.server();
+        Self::to(machine, server, None)
+    }
+
+    /// With a clock that can be set: plans of a server expire by the time of day.
+    pub(super) fn with_clock() -> Self {
+        let machine = Machine::new().with_modes();
+        let clock = Clock::of(&machine);
+        let server = machine.server_that(|command| clock.show(command));
+        Self::to(machine, server, Some(clock))
+    }
+
+    fn to(machine: Machine, server: Server, clock: Option<Clock>) -> Self {
         let agent = machine.agent(&server);
         wait_until_served(&server);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
         let tools = ToolServiceClient::new(channel.clone()).max_encoding_message_size(64 << 20);
         let sent = VecDeque::new();
-        Self { machine, _server: server, agent, runtime, channel, tools, scenario: 0, call: 0, sent }
+        Self {
+            machine,
+            clock,
+            _server: server,
+            agent,
+            runtime,
+            channel,
+            tools,
+            passed: Duration::ZERO,
+            scenario: 0,
+            call: 0,
+            sent,
+        }
     }
 
     /// The session of a caller.
@@ -81,16 +110,7 @@ impl WayIn for Grpc {
             ..v1::CallToolRequest::default()
         };
         let mut tools = self.tools.clone();
-        self.sent.push_back(self.runtime.spawn(async move {
-            match tools.call_tool(request).await {
-                Ok(answer) => {
-                    let answer = answer.into_inner();
-                    let structured = serde_json::from_str(&answer.structured).unwrap();
-                    Answer { structured, text: answer.text.join("\n"), is_error: answer.is_error }
-                }
-                Err(status) => refused(&status),
-            }
-        }));
+        self.sent.push_back(self.runtime.spawn(async move { answered(tools.call_tool(request).await) }));
         self.agent.0.id()
     }
 
@@ -121,6 +141,25 @@ impl WayIn for Grpc {
         let mut sessions = SessionServiceClient::new(self.channel.clone());
         let changed = self.runtime.block_on(sessions.set_session_mode(request)).unwrap().into_inner();
         assert_ne!(changed.state(), v1::ModeChangeState::Unspecified, "{changed:?}");
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        self.passed += Duration::from_secs(seconds);
+        self.clock.as_ref().unwrap().set(&format!("+{}", self.passed.as_secs()));
+    }
+
+    fn ahead(&self) -> Duration {
+        self.passed
+    }
+}
+
+/// What a call is answered with.
+pub(super) fn answered(answer: Result<Response<v1::CallToolResponse>, Status>) -> Answer {
+    match answer.map(Response::into_inner) {
+        Ok(v1::CallToolResponse { structured, text, is_error, .. }) => {
+            Answer { structured: serde_json::from_str(&structured).unwrap(), text: text.join("\n"), is_error }
+        }
+        Err(status) => refused(&status),
     }
 }
 

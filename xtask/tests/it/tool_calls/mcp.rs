@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
+use aptix_engine::digest::sha256;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::play::{Call, WayIn};
-use crate::processes::{Machine, Running};
+use crate::processes::{Machine, Running, write};
 
 /// A client of `aptix mcp`.
 pub(crate) struct Model {
@@ -157,5 +159,21 @@ impl WayIn for Mcp {
 
     fn set_mode(&mut self, _: &str, _: &str) {
         panic!("a connection of MCP has the mode of the policy");
+    }
+
+    /// The age clock of the root, by which its plans expire, is a sealed file.
+    fn pass(&mut self, seconds: u64) {
+        let roots = std::fs::read_dir(self.machine.path("state/aptix/roots")).unwrap();
+        let file = roots.map(|root| root.unwrap().path().join("age/clock")).find(|file| file.exists()).unwrap();
+        let sealed = std::fs::read_to_string(&file).unwrap();
+        let (owner, look) = sealed.split_once('\n').unwrap().1.split_once('\n').unwrap();
+        let mut look: Value = serde_json::from_str(look).unwrap();
+        look["age"] = json!(look["age"].as_u64().unwrap() + seconds * 1000);
+        let body = format!("{owner}\n{look}");
+        write(&file, &format!("aptix-own-1 {}\n{body}", sha256(body.as_bytes())));
+    }
+
+    fn ahead(&self) -> Duration {
+        Duration::ZERO
     }
 }

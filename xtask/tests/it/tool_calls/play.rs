@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -49,6 +50,12 @@ pub(super) trait WayIn {
 
     /// Asks for a mode of the session of a caller.
     fn set_mode(&mut self, by: &str, mode: &str);
+
+    /// Lets this many seconds pass for plans.
+    fn pass(&mut self, seconds: u64);
+
+    /// How far the times in its answers are ahead of the time of day.
+    fn ahead(&self) -> Duration;
 }
 
 /// Plays every scenario, and reports all that fail.
@@ -160,6 +167,7 @@ impl<'a> Play<'a> {
                 let (by, mode) = part.rest.split_once(' ').unwrap();
                 self.way.set_mode(by, mode);
             }
+            "later" => self.way.pass(part.rest.parse().unwrap()),
             "tool" => {
                 let tools = self.way.tools();
                 let tool = tools.iter().find(|tool| tool["name"] == part.rest.as_str()).unwrap();
@@ -258,7 +266,7 @@ impl<'a> Play<'a> {
         let above = self.way.machine().path("").to_str().unwrap().trim_end_matches('/').to_owned();
         let is_named = answer.text.contains(&above) || answer.structured.to_string().contains(&above);
         assert!(!is_named, "{}: it names a directory above the project: {}", self.name, answer.text);
-        if let Some(fault) = faulty_preview(&answer) {
+        if let Some(fault) = faulty_preview(&answer, self.way.ahead()) {
             panic!("{}: {fault}:\n{}\n{:#}", self.name, answer.text, answer.structured);
         }
         self.answer = Some(answer);

@@ -11,11 +11,11 @@ const LIFE: Duration = Duration::from_secs(60 * 60);
 /// How old an answer is when it is looked at, at most.
 const AGE: Duration = Duration::from_secs(10 * 60);
 
-/// What is wrong about the preview in an answer, if it has one.
-pub(super) fn faulty_preview(answer: &Answer) -> Option<String> {
+/// What is wrong about the preview in an answer, if it has one. Its times are so far ahead of the time of day.
+pub(super) fn faulty_preview(answer: &Answer, ahead: Duration) -> Option<String> {
     let preview = answer.structured.get("preview").filter(|preview| preview.is_object())?;
     let yaml: Vec<_> = answer.text.lines().collect();
-    unsaid(preview, &yaml).or_else(|| late(&answer.structured, preview))
+    unsaid(preview, &yaml).or_else(|| late(&answer.structured, preview, ahead))
 }
 
 /// The first key or value that lines of YAML do not have.
@@ -60,10 +60,10 @@ fn is_folded(lines: &[&str], scalar: &Value) -> bool {
 
 /// Why a plan does not end when it should.
 #[expect(clippy::disallowed_methods, reason = "a test looks when an answer came")]
-fn late(structured: &Value, preview: &Value) -> Option<String> {
+fn late(structured: &Value, preview: &Value, ahead: Duration) -> Option<String> {
     let stated = preview.get("expires_at_ms")?;
-    let now = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap();
-    let [life, age] = [LIFE, AGE].map(|time| u64::try_from(time.as_millis()).unwrap());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + ahead;
+    let [now, life, age] = [now, LIFE, AGE].map(|time| u64::try_from(time.as_millis()).unwrap());
     let is_right = stated.as_u64().is_some_and(|end| (now + life - age..=now + life).contains(&end));
     let is_same = structured.get("expiresAtMs") == Some(stated);
     (!is_right || !is_same).then(|| format!("it ends at {stated}, and it is {now}"))
