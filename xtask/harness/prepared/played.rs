@@ -141,7 +141,6 @@ impl Play {
 
     /// Of calls that were made at once, the reference takes those first that were answered well.
     fn applied(&mut self, number: usize, owner: usize, calls: &[String], found: Vec<Result<(), String>>) -> Outcome {
-        let Some(id) = self.ids.get(&number).cloned() else { return Ok(None) };
         let mut calls: Vec<_> = calls.iter().zip(found).collect();
         calls.sort_by_key(|(_, found)| found.is_err());
         let is_one_of_several = calls.len() > 1;
@@ -158,8 +157,7 @@ impl Play {
                 return Ok(Some(format!("{call}: {why}")));
             }
         }
-        let expected = self.world.batches.get(&number).map(|batch| wire(batch.state));
-        Ok(compare(Some(self.stage.settled(&id)?.state()), expected))
+        self.settled(number)
     }
 
     /// One or more reviewers approve a batch, at once.
@@ -228,12 +226,13 @@ impl Play {
         Ok(compare(answers, vec![Ok(id)]))
     }
 
-    /// Whether a batch ends where it does in the reference.
+    /// Whether a batch is where it is in the reference, once nothing is about to happen to it.
     fn settled(&self, number: usize) -> Outcome {
-        let Some(id) = self.ids.get(&number) else { return Ok(None) };
-        let expected = self.world.batches.get(&number).map(|batch| batch.state);
-        let Some(expected) = expected.filter(|state| *state != State::Prepared) else { return Ok(None) };
-        Ok(compare(self.stage.settled(id)?.state(), wire(expected)))
+        let (Some(id), Some(batch)) = (self.ids.get(&number), self.world.batches.get(&number)) else { return Ok(None) };
+        let found = self.stage.settled(id)?.state();
+        // The server ends a batch whose time is over when it comes to it.
+        let is_over = batch.short && batch.state == State::Prepared && found == v1::BatchState::Expired;
+        Ok(compare(found, wire(batch.state)).filter(|_| !is_over))
     }
 
     fn end(&mut self, number: usize, to: State) -> Outcome {
@@ -261,12 +260,10 @@ impl Play {
     /// Whether every batch is where it is in the reference.
     fn states(&self) -> Outcome {
         for (number, id) in &self.ids {
-            let Some(batch) = self.world.batches.get(number) else { continue };
-            let found = self.stage.settled(id)?;
-            let is_over = batch.short && batch.state == State::Prepared && found.state() == v1::BatchState::Expired;
-            if let Some(why) = compare(found.state(), wire(batch.state)).filter(|_| !is_over) {
+            if let Some(why) = self.settled(*number)? {
                 return Ok(Some(format!("at the end batch {number}: {why}")));
             }
+            let found = self.stage.settled(id)?;
             let by = self.world.reverted_by(*number).and_then(|by| self.ids.get(&by)).cloned();
             if let Some(why) = compare(found.reverted_by, by.unwrap_or_default()) {
                 return Ok(Some(format!("at the end batch {number} is taken back by another: {why}")));
