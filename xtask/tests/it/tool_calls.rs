@@ -7,7 +7,7 @@
 //! - `call TOOL [by NAME]` calls a tool with the lines below as its arguments. Callers of different names are different owners.
 //! - `done` means that this call succeeded, `refused CODE [DETAIL]` that it was refused. The lines below, if any, are what
 //!   its structured answer has to contain: objects may have further keys, lists are complete, and `...` in a text stands for any.
-//! - `text` is in the text that the model reads; each line below, where it stands alone.
+//! - `text` is in the text that the model reads, each line below by itself; `silent` is not.
 //! - `keep NAME = KEY.KEY...` keeps a value of the structured answer: later, `$NAME` stands for it.
 //! - `hold` keeps batches from being committed, until `release`. `send TOOL [by NAME]` sends a call meanwhile and waits until the
 //!   process that carries it out is about to commit a batch, and `waiting COUNT` until so many are; `heard` waits for the answer to
@@ -20,8 +20,8 @@
 //! What follows `only MCP` or `only gRPC` holds over that way alone, up to the next `only`: the ways differ there.
 //!
 //! With `cases`, the scenario is played once for each line `ONE => TWO ...`, with `$1`, `$2` and so on in all of its parts
-//! replaced. In files `\r \n \t \0 \\ \xNN` are bytes, and a `\c` at the end of a line joins it to nothing. In arguments and
-//! answers, `{{sha PATH}}`, `{{xNN}}` and `{{N times TEXT}}` are replaced.
+//! replaced. In files `\r \n \t \0 \\ \xNN` are bytes, and a `\c` at the end of a line joins it to nothing. In files, arguments
+//! and answers, `{{sha PATH}}`, `{{xNN}}` and `{{N times TEXT}}` are replaced.
 
 mod answer;
 mod at_once;
@@ -68,6 +68,11 @@ fn a_plan_expires() {
     let text = include_str!("tool_calls/plans_expired.txt");
     play_all(&mut Mcp::new(), text);
     play_all(&mut Grpc::with_clock(), text);
+}
+
+#[test]
+fn a_plan_shows_what_it_does() {
+    play_every_way(include_str!("tool_calls/shown.txt"));
 }
 
 #[test]

@@ -181,10 +181,11 @@ impl<'a> Play<'a> {
             }
             "done" => self.check_answer("", &part.body),
             "refused" => self.check_answer(&part.rest, &part.body),
-            "text" => {
+            "text" | "silent" => {
                 let answer = self.answer.as_ref().unwrap();
                 for line in self.filled(&part.body).lines() {
-                    assert!(answer.text.contains(line), "{}: no {line:?} in\n{}", self.name, answer.text);
+                    let is_there = answer.text.contains(line);
+                    assert_eq!(is_there, part.word == "text", "{}: {line:?} in\n{}", self.name, answer.text);
                 }
             }
             "keep" => {
@@ -208,7 +209,7 @@ impl<'a> Play<'a> {
         let place = self.project.join(path);
         make(place.parent().unwrap());
         match (part.word.as_str(), rest.strip_prefix("-> "), rest.strip_prefix("mode=")) {
-            ("file", ..) => fs::write(place, unescaped(&part.body)).unwrap(),
+            ("file", ..) => fs::write(place, unescaped(&self.filled(&part.body))).unwrap(),
             ("link", Some(target), _) => symlink(target, place).unwrap(),
             (_, _, Some(mode)) => {
                 make(&place);
@@ -227,7 +228,7 @@ impl<'a> Play<'a> {
         for parent in Path::new(&part.rest).ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty()) {
             self.expected.entry(parent.to_str().unwrap().to_owned()).or_insert(Entry::Dir { mode: 0 });
         }
-        self.expected.insert(part.rest.clone(), Entry::File { mode: 0, bytes: unescaped(&part.body) });
+        self.expected.insert(part.rest.clone(), Entry::File { mode: 0, bytes: unescaped(&self.filled(&part.body)) });
     }
 
     fn check_tree(&self) {
