@@ -6220,7 +6220,7 @@ pub mod session_service_client {
     /// session, and no mode holds for it.
     ///
     /// A workspace has at most 4,096 sessions. Beyond that the oldest that are UNRESTRICTED with no batch in flight are forgotten, with
-    /// their owners; a RESTRICTED session never is.
+    /// their owners; a RESTRICTED session never is. While none can be forgotten, a batch of a new session creates none.
     ///
     /// Errors carry the details that BatchService describes.
     #[derive(Debug, Clone)]
@@ -6424,7 +6424,7 @@ pub mod session_service_server {
     /// session, and no mode holds for it.
     ///
     /// A workspace has at most 4,096 sessions. Beyond that the oldest that are UNRESTRICTED with no batch in flight are forgotten, with
-    /// their owners; a RESTRICTED session never is.
+    /// their owners; a RESTRICTED session never is. While none can be forgotten, a batch of a new session creates none.
     ///
     /// Errors carry the details that BatchService describes.
     #[derive(Debug)]

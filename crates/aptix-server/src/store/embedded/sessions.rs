@@ -22,6 +22,12 @@ use crate::store::{BatchSelector, StoreError};
 /// Batches looked at in one go.
 const PAGE: usize = 1000;
 
+/// Sessions that a workspace has room for.
+const FULL: u64 = SESSIONS as u64;
+
+/// Where no session could be forgotten for another one, so many new ones find no room before that is tried again.
+const SEARCH_EVERY: u64 = 256;
+
 fn load(view: &View<'_>, workspace: &WorkspaceId, id: &SessionId) -> Result<Option<Session>, StoreError> {
     view.get(&keys::session(workspace, id))?.map(|record| session_record::decode(id, &record)).transpose()
 }
@@ -38,7 +44,7 @@ pub(super) fn admit(view: &View<'_>, batch: &BatchRecord) -> Result<Result<Vec<P
     let Some(id) = session::of(&batch.origin) else { return Ok(Ok(Vec::new())) };
     match load(view, &batch.workspace, &id)? {
         Some(session) => Ok(session.may_write().map(|()| Vec::new()).map_err(Box::new)),
-        None => Ok(Ok(add(view, &batch.workspace, &session::created_by(batch, id))?.unwrap_or_default())),
+        None => add_for_batch(view, &batch.workspace, &session::created_by(batch, id)).map(Ok),
     }
 }
 
@@ -64,21 +70,21 @@ pub(super) fn set_mode(view: &View<'_>, asked: &ModeChange) -> Result<(ModeChang
     };
     let puts = match former {
         None => add(view, workspace, &state.session)?,
-        Some(former) if former == state.session => Some(Vec::new()),
-        Some(_) => Some(vec![Put::Record(keys::session(workspace, id), session_record::encode(&state.session))]),
+        Some(former) if former == state.session => Ok(Vec::new()),
+        Some(_) => Ok(vec![Put::Record(keys::session(workspace, id), session_record::encode(&state.session))]),
     };
     Ok(match puts {
-        Some(puts) => (ModeChanged::Asked(progress, Box::new(state)), puts),
-        None => (ModeChanged::TooMany, Vec::new()),
+        Ok(puts) => (ModeChanged::Asked(progress, Box::new(state)), puts),
+        Err(noted) => (ModeChanged::TooMany, noted),
     })
 }
 
-/// What adds a session, and forgets others for it; `None` if there is no room.
-fn add(view: &View<'_>, workspace: &WorkspaceId, new: &Session) -> Result<Option<Vec<Put>>, StoreError> {
-    let key = keys::session_count(workspace);
+/// What adds a session, and forgets others for it; if there is no room, what notes that.
+fn add(view: &View<'_>, workspace: &WorkspaceId, new: &Session) -> Result<Result<Vec<Put>, Vec<Put>>, StoreError> {
+    let counted = |count| Put::Record(keys::session_count(workspace), session_record::encode_count(count));
     let mut count = count(view, workspace)?;
     let mut puts = Vec::new();
-    if count >= SESSIONS as u64 {
+    if count >= FULL {
         let kept = view.beginning_with(&keys::sessions(workspace))?;
         // One that cannot be read may be Restricted, and stays.
         let all = kept.values().filter_map(|record| session_record::decode_any(record).ok());
@@ -86,15 +92,26 @@ fn add(view: &View<'_>, workspace: &WorkspaceId, new: &Session) -> Result<Option
         count = kept.len().saturating_sub(forgotten.len()) as u64;
         puts.extend(forgotten.iter().map(|id| Put::RemoveRecord(keys::session(workspace, id))));
     }
-    if count >= SESSIONS as u64 {
-        return Ok(None);
+    if count >= FULL {
+        return Ok(Err(vec![counted(FULL + 1)]));
     }
     puts.push(Put::Record(keys::session(workspace, &new.id), session_record::encode(new)));
-    puts.push(Put::Record(key, session_record::encode_count(count + 1)));
-    Ok(Some(puts))
+    puts.push(counted(count + 1));
+    Ok(Ok(puts))
 }
 
-/// How many sessions there are; counted anew where the record of that is damaged, and written with the next session.
+/// The same for the session of a new batch, which is stored without one where there is no room. Not every such batch has the
+/// sessions searched for one to forget: that takes as long as the workspace has batches in flight.
+fn add_for_batch(view: &View<'_>, workspace: &WorkspaceId, new: &Session) -> Result<Vec<Put>, StoreError> {
+    let count = count(view, workspace)?;
+    if (FULL + 1..FULL + SEARCH_EVERY).contains(&count) {
+        return Ok(vec![Put::Record(keys::session_count(workspace), session_record::encode_count(count + 1))]);
+    }
+    Ok(add(view, workspace, new)?.unwrap_or_else(|noted| noted))
+}
+
+/// How many sessions there are; above [`FULL`], how many found no room since the last search besides. Counted anew where the
+/// record of that is damaged, and written with the next session.
 fn count(view: &View<'_>, workspace: &WorkspaceId) -> Result<u64, StoreError> {
     match view.get(&keys::session_count(workspace))?.map(|record| session_record::decode_count(&record)) {
         None => Ok(0),
@@ -292,5 +309,29 @@ mod tests {
         let mut kept = Vec::new();
         alter(dir.path(), |tables| kept = tables.records.get(&count).unwrap().unwrap().to_vec());
         assert_eq!(session_record::decode_count(&kept), Ok(2));
+    }
+
+    /// Where every session is Restricted or has batches in flight, not every batch of a new session has them searched.
+    #[tokio::test]
+    async fn a_full_workspace_is_not_searched_for_every_new_session() {
+        let (dir, w) = (tempfile::tempdir().unwrap(), "w".parse().unwrap());
+        let count = keys::session_count(&w);
+        for (tried, found, counted) in
+            [(1, false, FULL + 2), (SEARCH_EVERY - 1, false, FULL + 256), (SEARCH_EVERY, true, 1)]
+        {
+            alter(dir.path(), |tables| {
+                tables.records.insert(&count, session_record::encode_count(FULL + tried)).unwrap();
+            });
+            let store = EmbeddedStore::open(dir.path()).unwrap();
+            assert!(matches!(store.append(record(u128::from(tried))).await, Ok(Appended::New(_))));
+            let session = store.session(w.clone(), "s".parse().unwrap()).await.unwrap();
+            assert_eq!(session.is_some(), found, "{tried}");
+            store.close().await.unwrap();
+            drop(store);
+            alter(dir.path(), |tables| {
+                let kept = tables.records.get(&count).unwrap().unwrap();
+                assert_eq!(session_record::decode_count(&kept), Ok(counted), "{tried}");
+            });
+        }
     }
 }
