@@ -110,6 +110,19 @@ impl From<Failure> for PartialBatch {
     }
 }
 
+impl FilePatch {
+    /// A failure of this file patch with the author's names for it and for the change at fault.
+    #[must_use]
+    pub fn name(&self, failure: Failure) -> Failure {
+        let change = match (&self.edit, failure.change_index) {
+            (FileEdit::LinePatch(lines), Some(index)) => lines.changes.get(index),
+            _ => None,
+        };
+        let change_key = change.and_then(|change| change.key.clone());
+        Failure { file_key: self.key.clone(), change_key, ..failure }
+    }
+}
+
 /// What happens to one file (TUL-002 4.2).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FilePatch {

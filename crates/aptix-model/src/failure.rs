@@ -26,6 +26,8 @@ pub struct Failure {
     pub field: Option<String>,
     /// Position of the file patch in the batch, from 0.
     pub file_index: Option<usize>,
+    /// The author's name for that file patch. Given for what is found before there is a batch to look it up in.
+    pub file_key: Option<String>,
     /// The file's path: its real one once that is known, else as the author wrote it. It has its root's name in front where the
     /// workspace has several.
     pub path: Option<String>,
@@ -33,6 +35,8 @@ pub struct Failure {
     pub doc_path: Option<String>,
     /// Position of the change in its file patch, from 0.
     pub change_index: Option<usize>,
+    /// The author's name for that change, given as `file_key` is.
+    pub change_key: Option<String>,
     /// The line of the current file that the failure is about, from 1.
     pub line: Option<usize>,
     /// Real lines of the current file that belong to the failure, best first.
@@ -77,9 +81,11 @@ impl Failure {
             hint: None,
             field: None,
             file_index: None,
+            file_key: None,
             path: None,
             doc_path: None,
             change_index: None,
+            change_key: None,
             line: None,
             nearest: Vec::new(),
             current_sha256: None,

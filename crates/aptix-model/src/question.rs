@@ -69,5 +69,5 @@ pub enum Reply {
     /// The answer of the tool.
     Tool(ToolReply),
     /// Why there is no reply.
-    Failed(Failure),
+    Failed(Box<Failure>),
 }

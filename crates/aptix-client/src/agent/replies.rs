@@ -69,7 +69,7 @@ impl FromDisk {
     ) -> Reply {
         let policy = match policies.read(local) {
             Ok(policy) => policy,
-            Err(error) => return Reply::Failed(error.failure()),
+            Err(error) => return Reply::Failed(Box::new(error.failure())),
         };
         let replied = match question {
             Question::Read(files) => read::read(local, &policy, files, is_over).map(Reply::Read),
@@ -90,14 +90,15 @@ impl FromDisk {
                 Ok(Reply::Tool(tool_replies::reply(reader, &roots, self.workspace.as_ref(), call)))
             }
         };
-        replied.unwrap_or_else(Reply::Failed)
+        replied.unwrap_or_else(|failure| Reply::Failed(Box::new(failure)))
     }
 }
 
 /// Why a question cannot be answered; a server that checks it never asks it.
 fn failed(failures: Vec<Failure>) -> Reply {
     let first = failures.into_iter().next();
-    Reply::Failed(first.unwrap_or_else(|| Failure::new(Reason::InvalidRequest, "the question cannot be understood")))
+    let unknown = || Failure::new(Reason::InvalidRequest, "the question cannot be understood");
+    Reply::Failed(Box::new(first.unwrap_or_else(unknown)))
 }
 
 /// What a batch would do if it were applied now, and a person agreed where one has to; else the report that says why it would do

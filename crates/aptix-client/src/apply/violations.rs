@@ -36,7 +36,12 @@ pub fn refuse_document(workspace: &Workspace, document: &PartialDocument, policy
     let part = &document.part;
     let refusal = refuse_part(workspace, part, policy, |failure| in_terms_of_part(document, failure));
     let patch = |index| part.batch.files.get(part.positions.iter().position(|position| *position == index)?);
-    located::by_target(workspace, refusal.failures, patch).into()
+    let named = |failure: Failure| match failure.file_index.and_then(patch) {
+        Some(patch) => patch.name(failure),
+        None => failure,
+    };
+    let failures: Vec<_> = located::by_target(workspace, refusal.failures, patch).into_iter().map(named).collect();
+    failures.into()
 }
 
 /// Refuses a batch for `known` and everything else that is wrong with it.

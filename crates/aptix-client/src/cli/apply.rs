@@ -46,7 +46,8 @@ pub(super) fn run(args: &Args, homes: &HomeDirs, id: BatchId) -> anyhow::Result<
     let traced = Traced::begin(Trace { origin, batch: Some(id), is_dry_run, ..Trace::new(Via::Apply) });
     let _work = traced.trace.span().entered();
     let outcome = attempt(args, &mut writing, &mut batch, &traced);
-    traced.ended(batch.as_ref(), outcome.as_ref().map_err(|refused| refused.refusal.failures.as_slice()));
+    let known = batch.as_ref().filter(|batch| !batch.files.is_empty());
+    traced.ended(known, outcome.as_ref().map_err(|refused| refused.refusal.failures.as_slice()));
     Ok(writing.end((&batch.unwrap_or_default(), None), outcome.as_ref(), "applied"))
 }
 
@@ -65,7 +66,12 @@ fn attempt(
     // Before an error in a document that is refused anyhow.
     policy.may_write()?;
     let document = args.document.read().map_err(Refusal::from)?;
-    let document = document.map_err(|document| refuse_document(&workspace, &document, &policy))?;
+    let document = document.map_err(|document| {
+        // What it is called, for the answer.
+        let Batch { key, label, .. } = &document.part.batch;
+        *understood = Some(Batch { key: key.clone(), label: label.clone(), ..Batch::default() });
+        refuse_document(&workspace, &document, &policy)
+    })?;
     writing.warnings.extend(document.warnings);
     let batch = &*understood.insert(document.batch);
     traced.log(Event::Received(batch));

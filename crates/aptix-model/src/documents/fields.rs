@@ -6,7 +6,7 @@ use crate::path::{PathError, WorkspacePath};
 use crate::reason::{Detail, Reason};
 
 /// Failures that are listed before the rest is only counted.
-const LISTED: usize = 100;
+pub(super) const LISTED: usize = 100;
 
 /// The fields of one object of a document; what is wrong with them goes to `failures`.
 pub(super) struct Fields<'f> {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::dialect::{Dialect, Parsed};
 use super::keys::{Keys, Outline, is_near, shown_keys};
 use super::misfit::{self, Misfit};
-use super::{create_file, file_bundle, json, line_patch, search_patch, str_replace, structured_patch};
+use super::{author_keys, create_file, file_bundle, json, line_patch, search_patch, str_replace, structured_patch};
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
@@ -72,17 +72,27 @@ impl JsonDialect {
         let text = json::text(bytes)?;
         let (_, _, parse) = self.parts();
         parse(text).map_err(|part| {
-            let rest =
-                self.misfit().and_then(|misfit| misfit::read_rest(text, parse, misfit, |at, item| self.at(at, item)));
-            rest.unwrap_or(part)
+            let rest = self
+                .misfit()
+                .and_then(|misfit| misfit::read_rest(text, parse, misfit, |at, item, inner| self.at(at, item, inner)));
+            let mut part = rest.unwrap_or(part);
+            // No other dialect has keys.
+            if self == Self::LinePatch {
+                author_keys::name(text, &mut part.failures);
+            }
+            part
         })
     }
 
-    /// A failure at an item of the document's list.
-    fn at(self, failure: Failure, item: usize) -> Failure {
+    /// A failure at an item of the document's list, and at an item of a list of that one.
+    fn at(self, failure: Failure, item: usize, inner: Option<usize>) -> Failure {
         match self {
             Self::SearchPatch => Failure { file_index: Some(0), ..failure.change(item) },
             Self::StrReplace => failure,
+            // The lists of their files are those of changes.
+            Self::LinePatch | Self::StructuredPatch => {
+                Failure { file_index: Some(item), change_index: inner, ..failure }
+            }
             _ => Failure { file_index: Some(item), ..failure },
         }
     }

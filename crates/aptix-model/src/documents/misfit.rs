@@ -17,12 +17,12 @@ const WORK: usize = 64 << 20;
 pub(super) type Misfit = fn(&str) -> Option<(Failure, Vec<Step>)>;
 
 /// Everything that is wrong with the shape of a document, and the file patches with which nothing is. `put` gives a failure the
-/// position of the item that it is about.
+/// position of the item that it is about, and of the item in a list of that one.
 pub(super) fn read_rest(
     text: &str,
     parse: fn(&str) -> Parsed,
     misfit: Misfit,
-    put: impl Fn(Failure, usize) -> Failure,
+    put: impl Fn(Failure, usize, Option<usize>) -> Failure,
 ) -> Option<PartialBatch> {
     let (mut text, mut work) = (text.to_owned(), WORK);
     let (mut failures, mut places) = (Vec::new(), Vec::new());
@@ -35,7 +35,7 @@ pub(super) fn read_rest(
             return Some(failures.into());
         };
         work = left;
-        failures.push(put(failure, item.index));
+        failures.push(put(failure, item.index, item.inner));
         places.push(item.place());
         text = without(&text, range)?;
     }
@@ -60,16 +60,20 @@ pub(super) fn read_rest(
 struct Item<'p> {
     list: Option<&'p str>,
     index: usize,
+    /// Position of the value in a list of the item, or of what it is in there.
+    inner: Option<usize>,
 }
 
 impl<'p> Item<'p> {
     /// The item that a value is in.
     fn at(path: &'p [Step]) -> Option<Self> {
-        match path {
-            [Step::Item(index), ..] => Some(Self { list: None, index: *index }),
-            [Step::Field(list), Step::Item(index), ..] => Some(Self { list: Some(list), index: *index }),
-            _ => None,
-        }
+        let (list, index, rest) = match path {
+            [Step::Item(index), rest @ ..] => (None, *index, rest),
+            [Step::Field(list), Step::Item(index), rest @ ..] => (Some(list.as_str()), *index, rest),
+            _ => return None,
+        };
+        let inner = if let [Step::Field(_), Step::Item(inner), ..] = rest { Some(*inner) } else { None };
+        Some(Self { list, index, inner })
     }
 
     /// Its name as fields of failures have it.

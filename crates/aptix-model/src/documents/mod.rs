@@ -4,6 +4,7 @@
 //! From the bottom up: what all dialects read with (`noted`, `json`, `text_lines`, `fields`, `keys`), one file or folder for
 //! each dialect, `json_dialect` and `telling` over those written in JSON, `chat` over all, `recognise`, and [`parse`] on top.
 
+mod author_keys;
 mod bytes;
 mod chat;
 mod codex_patch;

@@ -20,18 +20,31 @@ impl From<v1::Edit> for PartialBatch {
         let mut files = edit.files;
         let quotes = quote::split_off(&mut files, &mut failures);
         for (index, file) in files.into_iter().enumerate() {
+            let (file_key, change_keys) = (given(file.key.clone()), change_keys(&file));
             match file_patch(index, file) {
                 Ok(patch) => {
                     positions.push(index);
                     patches.push(patch);
                 }
-                Err(found) => found
-                    .into_iter()
-                    .for_each(|failure| note(&mut failures, Failure { file_index: Some(index), ..failure })),
+                Err(found) => found.into_iter().for_each(|failure| {
+                    let change_key = failure.change_index.and_then(|at| change_keys.get(at).cloned().flatten());
+                    let file_key = file_key.clone();
+                    note(&mut failures, Failure { file_index: Some(index), file_key, change_key, ..failure });
+                }),
             }
         }
         let batch = Batch { label: given(edit.label), key: given(edit.key), files: patches, atomicity, quotes };
         Self { batch, positions, failures }
+    }
+}
+
+/// The author's names for the changes of a file patch.
+fn change_keys(file: &v1::FilePatch) -> Vec<Option<String>> {
+    match &file.action {
+        Some(v1::file_patch::Action::LinePatch(patch)) => {
+            patch.changes.iter().map(|change| given(change.key.clone())).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

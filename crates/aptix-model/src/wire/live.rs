@@ -53,7 +53,7 @@ impl From<Reply> for v1::answer::Answer {
             Reply::Tool(ToolReply { text, structured, is_error }) => {
                 Self::CallTool(v1::ToolAnswer { text, structured, is_error })
             }
-            Reply::Failed(failure) => Self::Failure(failure.into()),
+            Reply::Failed(failure) => Self::Failure((*failure).into()),
         }
     }
 }

@@ -165,6 +165,9 @@ impl From<v1::Failure> for Failure {
             hint: given(failure.hint),
             field: given(failure.field),
             file_index: failure.file_index.map(|index| index as usize),
+            // Whoever reads a report has its batch.
+            file_key: None,
+            change_key: None,
             path: given(failure.path),
             doc_path: given(failure.doc_path),
             change_index: failure.change_index.map(|index| index as usize),

@@ -72,7 +72,11 @@ impl Dispatcher {
         }
         let mut failures = check_origin(origin, self.settings.limits.text_bytes);
         if let Err(found) = validate_open(batch, &self.settings.limits) {
-            failures.extend(found);
+            let patch = |failure: &Failure| batch.files.get(failure.file_index?);
+            failures.extend(found.into_iter().map(|failure| match patch(&failure) {
+                Some(patch) => patch.name(failure),
+                None => failure,
+            }));
         }
         if !failures.is_empty() {
             return Err(Refusal::Invalid(failures));
@@ -95,7 +99,15 @@ impl Dispatcher {
     #[must_use]
     pub fn refuse(&self, mut failures: Vec<Failure>, origin: &Origin, edit: Option<PartialDocument>) -> Refusal {
         if let Some(edit) = edit {
-            let in_terms = |failure| in_terms_of_part(&edit, failure);
+            let patch =
+                |position| edit.part.batch.files.get(edit.part.positions.iter().position(|at| *at == position)?);
+            let in_terms = |failure: Failure| {
+                let failure = match failure.file_index.and_then(patch) {
+                    Some(patch) => patch.name(failure),
+                    None => failure,
+                };
+                in_terms_of_part(&edit, failure)
+            };
             failures.extend(validate_part(&edit.part, &self.settings.limits, in_terms));
         }
         failures.extend(check_origin(origin, self.settings.limits.text_bytes));

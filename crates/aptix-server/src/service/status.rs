@@ -26,6 +26,9 @@ const MESSAGE_BYTES: usize = 1500;
 const FIELD_BYTES: usize = 300;
 const DESCRIPTION_BYTES: usize = 1500;
 
+/// Bytes of a key of the author in a description.
+const KEY_BYTES: usize = 100;
+
 /// How long a caller waits before it repeats a call that found no room.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -57,6 +60,11 @@ fn with_code(code: Code, failures: &[Failure], missing: &[Sha256Digest]) -> Stat
     let mut metadata = HashMap::new();
     if let Some(detail) = first.detail {
         metadata.insert("detail".to_owned(), detail.code().to_owned());
+    }
+    let places = [("fileIndex", first.file_index), ("changeIndex", first.change_index)];
+    metadata.extend(places.into_iter().filter_map(|(name, index)| Some((name.to_owned(), index?.to_string()))));
+    for (name, key) in [("fileKey", &first.file_key), ("changeKey", &first.change_key)] {
+        metadata.extend(key.iter().map(|key| (name.to_owned(), cut(key, KEY_BYTES, char::len_utf8))));
     }
     if !missing.is_empty() {
         let named: Vec<_> = missing.iter().take(NAMED_BLOBS).map(ToString::to_string).collect();
@@ -99,11 +107,15 @@ fn violations(failures: &[Failure]) -> (Vec<FieldViolation>, usize) {
     (violations, omitted)
 }
 
-/// What is wrong; the next step is a line of its own.
+/// What is wrong, and what its author calls the part; the next step is a line of its own.
 fn sentence(failure: &Failure) -> String {
     let detail = failure.detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
     let hint = failure.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-    format!("{}{detail}: {}{hint}", failure.reason, failure.message)
+    let keys = [("fileKey", &failure.file_key), ("changeKey", &failure.change_key)];
+    let keys = keys
+        .into_iter()
+        .filter_map(|(name, key)| Some(format!(" ({name} {:?})", cut(key.as_ref()?, KEY_BYTES, char::len_utf8))));
+    format!("{}{detail}: {}{}{hint}", failure.reason, failure.message, keys.collect::<String>())
 }
 
 /// As much of a text as takes so many bytes, each character counted by `bytes`.

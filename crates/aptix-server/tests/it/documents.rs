@@ -5,6 +5,7 @@ use aptix_model::wire::v1;
 use aptix_model::wire::v1::submit_batch_request::Content;
 use prost::Message;
 use tonic::{Code, Status};
+use tonic_types::StatusExt;
 
 use crate::server::{Clients, Server, assert_refused, fields, refusal, submit};
 
@@ -191,4 +192,28 @@ async fn a_request_id_identifies_one_document() {
     sent(&mut client, document("r1", "", DOCUMENTS[1].1)).await.unwrap();
     let other = client.batches.submit_batch(document("r1", "", DOCUMENTS[2].1)).await;
     assert_refused(other, Code::AlreadyExists, "REQUEST_ID_REUSED", "");
+}
+
+/// A refusal names the part by its author's keys: of a document, and of an edit of this protocol.
+#[tokio::test]
+async fn a_wrong_shape_is_named_by_the_keys_of_its_author() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let text = r#"{"files":[{"fileKey":"f","docPath":"app/a.txt","originalSha256":"","changes":[{"changeKey":"c","operation":"insert","afterLine":0,"newLines":7}]}]}"#;
+    let change = v1::Change { key: "c".to_owned(), operation: None, ..v1::Change::default() };
+    let patch = v1::LinePatch { original_sha256: String::new(), changes: vec![change] };
+    let file = v1::FilePatch {
+        key: "f".to_owned(),
+        target: Some(v1::file_patch::Target::DocPath("app/a.txt".to_owned())),
+        action: Some(v1::file_patch::Action::LinePatch(patch)),
+        ..v1::FilePatch::default()
+    };
+    for request in [document("r", "", text), submit("w", "r", vec![file])] {
+        let status = sent(&mut client, request).await.unwrap_err();
+        let info = status.get_error_details().error_info().unwrap().clone();
+        let named = ["fileIndex", "fileKey", "changeIndex", "changeKey"].map(|key| info.metadata[key].clone());
+        assert_eq!(named, ["0", "f", "0", "c"], "{status:?}");
+        let violations = status.get_error_details().bad_request().unwrap().field_violations.clone();
+        assert!(violations[0].description.contains(r#"(fileKey "f") (changeKey "c")"#), "{violations:?}");
+    }
 }

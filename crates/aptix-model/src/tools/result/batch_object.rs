@@ -133,10 +133,10 @@ fn batch_errors<'a>(result: &BatchResult<'a>, taker: fn(&str) -> Option<String>)
         let place = result.file_of(failure).and_then(|index| Some((index, result.words.files.get(index)?)));
         let Some((index, file)) = place else { continue };
         error.file_patch_id = result.file_id(index).map(|id| id.to_string());
-        error.file_key = file.key;
+        error.file_key = file.key.or(error.file_key);
         if let Some(change) = result.change_of(failure) {
             error.change_id = result.change_id(index, change).map(|id| id.to_string());
-            error.change_key = file.of_change(change).key;
+            error.change_key = file.of_change(change).key.or(error.change_key);
         }
     }
     objects
@@ -158,10 +158,10 @@ pub fn errors<'a>(failures: &'a [Failure], taker: fn(&str) -> Option<String>) ->
         doc_path: failure.doc_path.as_deref(),
         file_index: failure.file_index,
         file_patch_id: None,
-        file_key: None,
+        file_key: failure.file_key.as_deref(),
         change_index: failure.change_index,
         change_id: None,
-        change_key: None,
+        change_key: failure.change_key.as_deref(),
         line: failure.line,
         nearest: failure.nearest.iter().map(excerpt).collect(),
         current_sha256: failure.current_sha256.map(String::from),
