@@ -87,7 +87,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// What to write instead of a word that is none of a few: the one that it is most likely a misspelling of, or any.
-pub(super) fn instead(word: &str, known: &[&str]) -> String {
+pub(crate) fn instead(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("did you mean '{near}'?"),
         None => format!("use one of {}", known.join(", ")),

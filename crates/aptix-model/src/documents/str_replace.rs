@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::dialect::{Parsed, parsed};
 use super::fields::{Fields, given};
@@ -46,7 +46,7 @@ struct CommandDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     insert_text: Option<String>,
     #[serde(skip_serializing)]
-    view_range: Option<IgnoredAny>,
+    view_range: Option<Value>,
 }
 
 type Commands = Bounded<CommandDocument, { Limits::DEFAULT.changes }>;
@@ -197,6 +197,16 @@ fn has_text(field: &Option<String>) -> bool {
     field.as_ref().is_some_and(|text| !text.is_empty())
 }
 
+/// Whether a range has lines; the others are what providers that require every field send for none.
+fn has_lines(range: &Value) -> bool {
+    match range {
+        Value::Null => false,
+        Value::String(text) => !matches!(text.as_str(), "" | "[]"),
+        Value::Array(lines) => !lines.is_empty(),
+        _ => true,
+    }
+}
+
 fn read_step(fields: &mut Fields<'_>, command: &str, document: CommandDocument) -> Option<Step> {
     let mut is_whole = true;
     for (field, is_given, owners) in [
@@ -205,7 +215,7 @@ fn read_step(fields: &mut Fields<'_>, command: &str, document: CommandDocument) 
         ("new_str", has_text(&document.new_str), &["str_replace", "insert"]),
         ("insert_line", document.insert_line.is_some_and(|line| line.0 != 0), &["insert"]),
         ("insert_text", has_text(&document.insert_text), &["insert"]),
-        ("view_range", document.view_range.is_some(), &["view"]),
+        ("view_range", document.view_range.as_ref().is_some_and(has_lines), &["view"]),
     ] {
         let is_foreign = is_given && !owners.contains(&command);
         fields.forbid(field, is_foreign, &format!("command '{command}'"), ", or choose the command that has it");

@@ -116,10 +116,20 @@ pub(super) fn is_view(text: &str) -> bool {
 
 fn call(text: &str, roots: &Roots) -> Result<Call, PartialDocument> {
     let Named { command } = json::from_str(text)?;
-    if command.as_deref() == Some("view") {
-        return Ok(view(json::from_str(text)?, roots)?);
+    match command.as_deref() {
+        Some("view") => Ok(view(json::from_str(text)?, roots)?),
+        // The parser of documents refuses it as no edit of its own.
+        Some(word) if !COMMANDS.contains(&word) && word != "undo_edit" => Err(unknown(word).into()),
+        _ => documents::parse_part(text.as_bytes(), Some(Dialect::StrReplace)).map(Call::Document),
     }
-    documents::parse_part(text.as_bytes(), Some(Dialect::StrReplace)).map(Call::Document)
+}
+
+fn unknown(word: &str) -> Failure {
+    let shown: String = word.chars().take(40).collect();
+    Failure::new(Reason::InvalidRequest, format!("unknown command {shown:?}, expected one of {}", COMMANDS.join(", ")))
+        .detail(Detail::UnknownOperation)
+        .field("command")
+        .hint(json::instead(word, &COMMANDS))
 }
 
 fn view(arguments: Arguments, roots: &Roots) -> Result<Call, Failure> {

@@ -8,6 +8,8 @@ use super::{answer, schema};
 use crate::documents::file_bundle::BundleDocument;
 use crate::documents::structured_patch::PatchDocument;
 use crate::documents::{self, Dialect, PartialDocument, json};
+use crate::failure::Failure;
+use crate::reason::{Detail, Reason};
 
 pub(super) const CODEX: Tool = Tool {
     name: "apply_patch",
@@ -24,7 +26,7 @@ pub(super) const CODEX: Tool = Tool {
     input: schema::input::<Codex>,
     output: answer::batch,
     parse: |text, _| {
-        json::from_str(text).map_err(Into::into).and_then(|Codex { input }| written(&input, Dialect::CodexPatch))
+        json::from_str(text).map_err(Into::into).and_then(|Codex { input }| patch("input", &input, Dialect::CodexPatch))
     },
 };
 
@@ -42,7 +44,9 @@ pub(super) const GIT: Tool = Tool {
     input: schema::input::<Git>,
     output: answer::batch,
     parse: |text, _| {
-        json::from_str(text).map_err(Into::into).and_then(|Git { patch }| written(&patch, Dialect::GitPatch))
+        json::from_str(text)
+            .map_err(Into::into)
+            .and_then(|Git { patch: diff }| patch("patch", &diff, Dialect::GitPatch))
     },
 };
 
@@ -92,6 +96,16 @@ struct Codex {
 struct Git {
     /// The unified diff
     patch: String,
+}
+
+/// The call of a patch that is the text of one argument.
+fn patch(argument: &str, text: &str, dialect: Dialect) -> Result<Call, PartialDocument> {
+    if text.trim().is_empty() {
+        let message = format!("'{argument}' is empty, expected the whole patch");
+        let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::Empty).field(argument);
+        return Err(failure.hint("give the whole patch, as the tool's description has it").into());
+    }
+    written(text, dialect)
 }
 
 fn written(text: &str, dialect: Dialect) -> Result<Call, PartialDocument> {
