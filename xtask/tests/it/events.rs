@@ -15,7 +15,8 @@ fn served() -> (Machine, Server, Running) {
     (machine, server, agent)
 }
 
-fn as_json(command: &mut Command) {
+/// Makes a program log its events, each as an object.
+pub(crate) fn as_json(command: &mut Command) {
     command.env("APTIX_LOG", "aptix::events=info").env("APTIX_LOG_FORMAT", "json");
 }
 

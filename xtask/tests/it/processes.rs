@@ -19,14 +19,14 @@ use crate::skip::skip;
 /// A person's machine: a project directory, and a state directory that no other test uses.
 pub(crate) struct Machine {
     directory: TempDir,
-    /// Whether root runs its programs, and modes of files hold for them all the same.
-    drops_override: bool,
+    /// What `aptix` is started by: programs that take something away from it, each with its options.
+    behind: Vec<String>,
 }
 
 impl Machine {
     /// With an empty directory `project`.
     pub(crate) fn new() -> Self {
-        let machine = Self { directory: tempfile::tempdir().unwrap(), drops_override: false };
+        let machine = Self { directory: tempfile::tempdir().unwrap(), behind: Vec::new() };
         for name in ["project", "state", "config", "data"] {
             make(&machine.path(name));
         }
@@ -41,8 +41,21 @@ impl Machine {
 
     /// With programs that may write only where modes allow it, even as root.
     pub(crate) fn with_modes(self) -> Self {
-        let drops_override = rustix::process::geteuid().is_root();
-        Self { drops_override, ..self }
+        match rustix::process::geteuid().is_root() {
+            true => self.behind(&["setpriv", "--bounding-set=-dac_override"]),
+            false => self,
+        }
+    }
+
+    /// With programs that the system lets write so many bytes into one file.
+    pub(crate) fn with_files_of_at_most(self, bytes: u64) -> Self {
+        // By default the signal ends the program; without it the write fails.
+        self.behind(&["env", "--ignore-signal=XFSZ", "prlimit", &format!("--fsize={bytes}")])
+    }
+
+    fn behind(mut self, words: &[&str]) -> Self {
+        self.behind.extend(words.iter().map(|&word| word.to_owned()));
+        self
     }
 
     /// Makes this the person's policy for all their roots.
@@ -78,11 +91,15 @@ impl Machine {
 
     /// `aptix` with arguments, its state kept on this machine.
     pub(crate) fn aptix(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(binary("aptix"));
-        if self.drops_override {
-            command = Command::new("setpriv");
-            command.arg("--bounding-set=-dac_override").arg(binary("aptix"));
-        }
+        let aptix = binary("aptix");
+        let mut command = match self.behind.split_first() {
+            Some((program, options)) => {
+                let mut command = Command::new(program);
+                command.args(options).arg(aptix);
+                command
+            }
+            None => Command::new(aptix),
+        };
         command
             .args(arguments)
             .env("HOME", self.directory.path())

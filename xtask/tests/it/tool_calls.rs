@@ -15,30 +15,48 @@
 //! - `later SECONDS` lets time pass for plans, where the way was begun with a clock.
 //! - `mode NAME MODE` asks for a mode of the session of a caller.
 //! - `tool NAME` is listed, and its definition has to contain the lines below; `guide` for authors has each line below.
-//! - `after PATH` is a file afterwards, `after PATH gone` none. Everything else has to be as before.
+//! - `logged client` and `logged server`: the log of that side comes to have each event below, as an answer has what it has to.
+//! - `after PATH` is a file afterwards, `after PATH gone` none. Everything else in the project has to be as before.
+//! - `absent PATH` is nowhere, also outside of the project.
 //!
 //! What follows `only MCP` or `only gRPC` holds over that way alone, up to the next `only`: the ways differ there.
 //!
 //! With `cases`, the scenario is played once for each line `ONE => TWO ...`, with `$1`, `$2` and so on in all of its parts
 //! replaced. In files `\r \n \t \0 \\ \xNN` are bytes, and a `\c` at the end of a line joins it to nothing. In files, arguments
-//! and answers, `{{sha PATH}}`, `{{xNN}}` and `{{N times TEXT}}` are replaced.
+//! and answers, `{{sha PATH}}`, `{{xNN}}` and `{{N times TEXT}}` are replaced, and in arguments and answers `$project`, the
+//! project's directory.
 
 mod answer;
 mod at_once;
+mod catalogue;
+mod faults;
 mod grpc;
 mod held_commits;
 pub(crate) mod mcp;
 mod play;
 mod previewed;
 
+use aptix_model::tools::catalogue::TOOLS;
+
 use self::grpc::Grpc;
 use self::mcp::Mcp;
-use self::play::play_all;
+use self::play::{WayIn, play_all};
+use crate::processes::Machine;
 
 /// Plays a file of scenarios over each way in.
 fn play_every_way(text: &str) {
-    play_all(&mut Mcp::new(), text);
-    play_all(&mut Grpc::new(), text);
+    play_on(|| Machine::new().with_modes(), text);
+}
+
+/// Plays it on machines of a kind.
+fn play_on(machine: impl Fn() -> Machine, text: &str) {
+    each_way(machine, |way| play_all(way, text));
+}
+
+/// Tries something over each way in, on machines of a kind.
+fn each_way(machine: impl Fn() -> Machine, mut attempt: impl FnMut(&mut dyn WayIn)) {
+    attempt(&mut Mcp::on(machine()));
+    attempt(&mut Grpc::on(machine()));
 }
 
 #[test]
@@ -49,6 +67,21 @@ fn a_look_is_answered_alike() {
 #[test]
 fn a_file_is_created_as_the_contract_says() {
     play_every_way(include_str!("tool_calls/create_file.txt"));
+}
+
+#[test]
+fn a_created_file_is_where_its_path_leads_or_nowhere() {
+    play_every_way(include_str!("tool_calls/create_file_paths.txt"));
+}
+
+#[test]
+fn a_file_that_is_not_created_has_the_code_of_its_reason() {
+    play_every_way(include_str!("tool_calls/create_file_codes.txt"));
+}
+
+#[test]
+fn a_created_file_leaves_a_record() {
+    play_every_way(include_str!("tool_calls/create_file_record.txt"));
 }
 
 #[test]
@@ -66,7 +99,7 @@ fn an_edit_is_planned_and_applied() {
 #[test]
 fn a_plan_expires() {
     let text = include_str!("tool_calls/plans_expired.txt");
-    play_all(&mut Mcp::new(), text);
+    play_all(&mut Mcp::on(Machine::new().with_modes()), text);
     play_all(&mut Grpc::with_clock(), text);
 }
 
@@ -93,6 +126,20 @@ fn models_are_told_how_to_call_and_when() {
 #[test]
 fn a_batch_is_taken_back() {
     play_every_way(include_str!("tool_calls/undo.txt"));
+}
+
+#[test]
+fn a_filler_changes_nothing_or_is_refused_by_name() {
+    let text = include_str!("tool_calls/fillers.txt");
+    play_every_way(text);
+    for tool in TOOLS {
+        // `prepare_file_` is in the call, what follows in its cases.
+        let name = tool.name.strip_prefix("prepare_file_").unwrap_or(tool.name);
+        assert!(
+            text.lines().any(|line| line.split(" => ").next() == Some(name) || line == format!("--- call {name}")),
+            "{name}"
+        );
+    }
 }
 
 #[test]

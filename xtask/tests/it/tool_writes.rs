@@ -5,6 +5,7 @@ use std::time::Duration;
 use aptix_engine::digest::sha256;
 use aptix_model::id::Uuid;
 use aptix_model::wire::v1;
+use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::tool_service_client::ToolServiceClient;
 use serde_json::{Value, json};
 use tonic::transport::Channel;
@@ -16,13 +17,15 @@ use crate::tool_calls::mcp::Model;
 struct Caller {
     runtime: tokio::runtime::Runtime,
     tools: ToolServiceClient<Channel>,
+    batches: BatchServiceClient<Channel>,
     calls: usize,
 }
 
 impl Caller {
     fn of(server: &Server) -> Self {
         let (runtime, channel) = connected(server);
-        Self { runtime, tools: ToolServiceClient::new(channel), calls: 0 }
+        let (tools, batches) = (ToolServiceClient::new(channel.clone()), BatchServiceClient::new(channel));
+        Self { runtime, tools, batches, calls: 0 }
     }
 
     fn call(&mut self, tool: &str, arguments: &Value) -> v1::CallToolResponse {
@@ -39,10 +42,26 @@ impl Caller {
             request_id: id.to_owned(),
             owner: "ann".to_owned(),
             wait: wait.map(|wait| wait.try_into().unwrap()),
-            ..v1::CallToolRequest::default()
+            origin: Some(turn()),
         };
         self.runtime.block_on(self.tools.call_tool(request)).unwrap().into_inner()
     }
+
+    /// A batch as the server keeps it.
+    fn batch(&mut self, id: &str) -> v1::Batch {
+        let request = v1::GetBatchRequest {
+            workspace_id: "demo".to_owned(),
+            batch: Some(v1::get_batch_request::Batch::BatchId(id.to_owned())),
+            view: v1::BatchView::Full.into(),
+        };
+        self.runtime.block_on(self.batches.get_batch(request)).unwrap().into_inner().batch.unwrap()
+    }
+}
+
+/// The turn that the calls belong to.
+fn turn() -> v1::Origin {
+    let [session_id, conversation_id, turn_id] = ["session", "conversation", "turn"].map(str::to_owned);
+    v1::Origin { session_id, conversation_id, turn_id }
 }
 
 fn structured(answer: &v1::CallToolResponse) -> Value {
@@ -134,11 +153,13 @@ fn without_ids(value: &mut Value) {
     }
 }
 
-/// A call that comes before the agent waits for it, and the same call is answered with the end of the one batch.
+/// TUL-004-3.1.1, TUL-004-3.2.6, TUL-004-3.2.7, TUL-004-6.1.3: a call that comes before the agent waits for it, and writes
+/// nothing before, though the server runs in the very project; the same call is answered with the end of the one batch.
+/// TUL-004-3.2.5, TUL-004-6.1.4.1: that batch stays readable, with the turn of the call and with its report.
 #[test]
 fn a_call_waits_for_an_agent() {
     let machine = Machine::new();
-    let server = machine.server();
+    let server = machine.server_that(|command| _ = command.current_dir(machine.path("project")));
     let mut caller = Caller::of(&server);
     let create = json!({ "path": "a.txt", "content": "new" });
     let pending = caller.call_as("r1", "workspace_create_file", &create, Some(Duration::ZERO));
@@ -149,4 +170,10 @@ fn a_call_waits_for_an_agent() {
     assert_eq!((applied.is_error, &applied.batch_id), (false, &pending.batch_id), "{applied:?}");
     assert_eq!(structured(&applied)["created"], true, "it was not written twice");
     assert_eq!(machine.files(), [("a.txt".to_owned(), "new".to_owned())]);
+
+    let batch = caller.batch(&applied.batch_id);
+    let (edit, report) = (batch.edit.unwrap(), batch.report.unwrap());
+    assert_eq!((batch.origin, edit.files.len()), (Some(turn()), 1));
+    let digest = sha256(b"new").to_string();
+    assert_eq!((report.files[0].size_bytes(), report.files[0].sha256()), (3, digest.as_str()), "{report:?}");
 }

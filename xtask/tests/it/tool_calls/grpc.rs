@@ -14,9 +14,9 @@ use tonic::{Response, Status};
 use tonic_types::StatusExt as _;
 
 use super::answer::Answer;
-use super::mcp::Model;
-use super::play::{Call, WayIn};
+use super::play::{Call, Side, WayIn};
 use crate::clock::Clock;
+use crate::events::as_json;
 use crate::processes::{Machine, Running, Server, wait_until_served};
 
 /// A machine that is served, and services that call its tools. Each caller is a session of its own.
@@ -39,9 +39,8 @@ pub(super) struct Grpc {
 }
 
 impl Grpc {
-    pub(super) fn new() -> Self {
-        let machine = Machine::new().with_modes();
-        let server = machine.server();
+    pub(super) fn on(machine: Machine) -> Self {
+        let server = machine.server_that(as_json);
         Self::to(machine, server, None)
     }
 
@@ -49,12 +48,15 @@ impl Grpc {
     pub(super) fn with_clock() -> Self {
         let machine = Machine::new().with_modes();
         let clock = Clock::of(&machine);
-        let server = machine.server_that(|command| clock.show(command));
+        let server = machine.server_that(|command| {
+            as_json(command);
+            clock.show(command);
+        });
         Self::to(machine, server, Some(clock))
     }
 
     fn to(machine: Machine, server: Server, clock: Option<Clock>) -> Self {
-        let agent = machine.agent(&server);
+        let agent = machine.agent_in(&server, "auto", as_json);
         wait_until_served(&server);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let channel = runtime.block_on(Endpoint::from_shared(server.url()).unwrap().connect()).unwrap();
@@ -88,6 +90,13 @@ impl WayIn for Grpc {
 
     fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    fn log(&self, side: Side) -> &'static str {
+        match side {
+            Side::Client => "agent.log",
+            Side::Server => "server.log",
+        }
     }
 
     fn begin(&mut self) {
@@ -173,16 +182,4 @@ fn refused(status: &Status) -> Answer {
         None => json!({ "code": format!("{:?}", status.code()), "message": status.message() }),
     };
     Answer { text: error.to_string(), structured: json!({ "errors": [error] }), is_error: true }
-}
-
-/// TUL-004-3.2.1, TUL-004-3.2.2, TUL-004-4.1.1, TUL-004-4.1.2, TUL-004-4.1.3, WS-MOD-1.3, WS-MOD-2.1.3, REQ-PATCH-006.1,
-/// REQ-PATCH-006.2: the catalogue says the same of every tool, whichever way it is asked for.
-#[test]
-fn the_catalogue_is_the_same_over_mcp_and_grpc() {
-    let mut way = Grpc::new();
-    let listed = way.tools();
-    assert_eq!(Model::start(&way.machine).tools(), listed);
-    let create = listed.iter().find(|tool| tool["name"] == "workspace_create_file").unwrap();
-    assert_eq!(create["_meta"]["aptix/category"], "workspace");
-    assert_eq!(create["_meta"]["aptix/executionLocation"], "client");
 }

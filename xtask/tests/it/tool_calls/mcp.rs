@@ -9,7 +9,8 @@ use aptix_engine::digest::sha256;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::play::{Call, WayIn};
+use super::play::{Call, Side, WayIn};
+use crate::events::as_json;
 use crate::processes::{Machine, Running, write};
 
 /// A client of `aptix mcp`.
@@ -115,8 +116,8 @@ pub(super) struct Mcp {
 }
 
 impl Mcp {
-    pub(super) fn new() -> Self {
-        Self { machine: Machine::new().with_modes(), models: BTreeMap::new(), sent: VecDeque::new() }
+    pub(super) fn on(machine: Machine) -> Self {
+        Self { machine, models: BTreeMap::new(), sent: VecDeque::new() }
     }
 }
 
@@ -129,13 +130,17 @@ impl WayIn for Mcp {
         &self.machine
     }
 
+    fn log(&self, _: Side) -> &'static str {
+        "mcp.log"
+    }
+
     fn begin(&mut self) {
         self.models.clear();
         self.sent.clear();
     }
 
     fn send(&mut self, call: &Call<'_>) -> u32 {
-        let start = || Model::start(&self.machine);
+        let start = || Model::start_in(&self.machine, as_json);
         let model = self.models.entry(call.by.to_owned()).or_insert_with(start);
         // A message is one line.
         let request = model.send_call(call.tool, &call.arguments.replace('\n', " "));

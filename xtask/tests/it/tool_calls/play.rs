@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::answer::{Answer, lacking};
 use super::held_commits::HeldCommits;
 use super::previewed::faulty_preview;
-use crate::processes::{Machine, make};
+use crate::processes::{Machine, eventually, make};
 use crate::scenario_text::{Part, Scenario, document, parse, unescaped};
 use crate::tree::{self, Entry, Tree, assert_same};
 
@@ -25,6 +25,14 @@ pub(super) struct Call<'a> {
     pub(super) arguments: &'a str,
 }
 
+/// Whose log it is.
+#[derive(Clone, Copy)]
+pub(super) enum Side {
+    /// The program that writes the files.
+    Client,
+    Server,
+}
+
 /// A way by which tools are called.
 pub(super) trait WayIn {
     /// What it is called in reports.
@@ -32,6 +40,9 @@ pub(super) trait WayIn {
 
     /// The machine with the project.
     fn machine(&self) -> &Machine;
+
+    /// The name of the log of one side.
+    fn log(&self, side: Side) -> &'static str;
 
     /// Makes the callers of what follows other ones than before.
     fn begin(&mut self);
@@ -99,6 +110,8 @@ struct Play<'a> {
     sent: usize,
     /// The processes that they were sent to.
     processes: BTreeSet<u32>,
+    /// Whether a call named a directory above the project, as its answer may do then.
+    names_above: bool,
     answer: Option<Answer>,
 }
 
@@ -114,15 +127,17 @@ impl<'a> Play<'a> {
             let remove = if entry.file_type().unwrap().is_dir() { fs::remove_dir_all } else { fs::remove_file };
             remove(entry.path()).unwrap();
         }
+        let kept = [("$project".to_owned(), project.canonicalize().unwrap().to_str().unwrap().to_owned())].into();
         Self {
             way,
             name,
             project,
             expected: Tree::new(),
-            kept: BTreeMap::new(),
+            kept,
             held: None,
             sent: 0,
             processes: BTreeSet::new(),
+            names_above: false,
             answer: None,
         }
     }
@@ -195,7 +210,9 @@ impl<'a> Play<'a> {
                 let value = value.and_then(Value::as_str).unwrap_or_else(|| panic!("{}: {structured:#}", self.name));
                 self.kept.insert(format!("${name}"), value.to_owned());
             }
+            "logged" => self.check_log(part),
             "after" => self.expect(part),
+            "absent" => assert!(!self.project.join(&part.rest).exists(), "{}: {}", self.name, part.rest),
             other => panic!("{}: unknown part {other:?}", self.name),
         }
     }
@@ -257,6 +274,7 @@ impl<'a> Play<'a> {
     /// Sends a call, and returns the id of the process that applies its batch.
     fn send(&mut self, part: &Part) -> u32 {
         let (tool, by) = part.rest.split_once(" by ").unwrap_or((&part.rest, "ann"));
+        self.names_above = part.body.contains("$project");
         let arguments = self.filled(&part.body);
         self.way.send(&Call { by, tool, arguments: &arguments })
     }
@@ -266,11 +284,26 @@ impl<'a> Play<'a> {
         let answer = self.way.wait(call);
         let above = self.way.machine().path("").to_str().unwrap().trim_end_matches('/').to_owned();
         let is_named = answer.text.contains(&above) || answer.structured.to_string().contains(&above);
-        assert!(!is_named, "{}: it names a directory above the project: {}", self.name, answer.text);
+        let may_name = !is_named || self.names_above;
+        assert!(may_name, "{}: it names a directory above the project: {}", self.name, answer.text);
         if let Some(fault) = faulty_preview(&answer, self.way.ahead()) {
             panic!("{}: {fault}:\n{}\n{:#}", self.name, answer.text, answer.structured);
         }
         self.answer = Some(answer);
+    }
+
+    /// Waits until what is described has been logged, one event a line.
+    fn check_log(&self, part: &Part) {
+        let side = if part.rest == "server" { Side::Server } else { Side::Client };
+        let log = self.way.log(side);
+        for line in self.filled(&part.body).lines() {
+            let expected: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"));
+            let is_it = |line: &str| {
+                serde_json::from_str(line).is_ok_and(|event: Value| lacking(&event, &expected, "event").is_none())
+            };
+            let is_logged = || self.way.machine().logged(log).lines().any(is_it);
+            eventually(&format!("{}: {log} has {line}", self.name), is_logged);
+        }
     }
 
     /// A text with what it only describes.
