@@ -8,7 +8,7 @@ use aptix_model::batch_event::{EventKind, StepRecord};
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
-use aptix_model::reason::Reason;
+use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::state::{BatchState, Step};
 
@@ -41,6 +41,7 @@ impl Dispatcher {
     /// # Errors
     /// NOT_FOUND; TOO_LARGE (TEXT); INVALID_STATE when the batch waits for no person and none approved it: it has ended, needs no
     /// approval, or is not let go ahead by its author; and when it was rejected or withdrawn after a person approved it.
+    /// POLICY_DENIED (RESTRICTED_MODE) while the session of the batch may not write; the batch goes on waiting.
     pub async fn approve(
         self: &Arc<Self>,
         workspace: WorkspaceId,
@@ -51,7 +52,7 @@ impl Dispatcher {
         let this = Arc::clone(self);
         self.to_the_end(async move {
             let approve = |batch: &BatchRecord| Ok(this.approval(batch, &consent));
-            let batch = this.step(&workspace, id, approve).await?;
+            let batch = this.step(&workspace, id, approve).await.map_err(for_reviewer)?;
             let steps = this.steps(&batch).await?;
             let was_approved = steps.iter().any(|step| step.facts.kind == EventKind::Approved);
             match batch.state {
@@ -78,6 +79,19 @@ impl Dispatcher {
             }
             _ => None,
         }
+    }
+}
+
+/// Adds to the refusal of an approval in Restricted mode what a reviewer can do.
+fn for_reviewer(refusal: Refusal) -> Refusal {
+    match refusal {
+        Refusal::Denied(failure) if failure.detail == Some(Detail::RestrictedMode) => {
+            let session = failure.hint.clone().unwrap_or_default();
+            Refusal::denied(
+                failure.hint(format!("{session}; until then the batch waits: approve it afterwards, or reject it")),
+            )
+        }
+        refusal => refusal,
     }
 }
 

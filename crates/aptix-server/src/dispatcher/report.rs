@@ -91,7 +91,7 @@ impl Dispatcher {
                     return Ok(batch);
                 }
                 Transitioned::OtherState(now) => batch = now,
-                // A report puts nothing in flight.
+                // A report lets nothing go ahead.
                 Transitioned::Restricted(failure) => return Err(Refusal::Denied(failure)),
                 Transitioned::OtherLease => return Err(lease_lost(lease.epoch)),
                 Transitioned::Unknown => {

@@ -235,8 +235,7 @@ impl Store for MemoryStore {
             if step.lease.is_some_and(|proof| !workspace.lease.admits(proof)) {
                 return Ok(Transitioned::OtherLease);
             }
-            let is_let_go = !session::is_in_flight(batch.state) && session::is_in_flight(step.to);
-            if let Some(failure) = workspace.restricts(batch).filter(|_| is_let_go) {
+            if let Some(failure) = workspace.restricts(batch).filter(|_| session::lets_go(step.to)) {
                 return Ok(Transitioned::Restricted(failure));
             }
             let reverted = links::reverted(batch, &step);

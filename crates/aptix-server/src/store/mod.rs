@@ -380,7 +380,7 @@ pub trait Store: Send + Sync + 'static {
     /// took back.
     fn append_local(&self, local: LocalBatch) -> Answer<'_, LocalAppended>;
 
-    /// Takes one step, if the batch is in the expected state, and its session may write or the step puts nothing in flight.
+    /// Takes one step, if the batch is in the expected state, and its session may write or the step does not let it go ahead.
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned>;
 
     /// A session of the workspace as it is now; `None` if there is none.

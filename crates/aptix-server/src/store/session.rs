@@ -59,9 +59,15 @@ pub fn of(origin: &Origin) -> Option<SessionId> {
     origin.session_id.as_deref()?.parse().ok()
 }
 
-/// Whether a batch in this state may be being applied, now or once its agent comes.
+/// Whether a batch in this state may be being applied, now or once its agent comes. One that waits for a person is not: nothing
+/// happens to it before it is approved, which its session has to allow then.
 pub(super) const fn is_in_flight(state: BatchState) -> bool {
-    matches!(state, BatchState::Preparing | BatchState::PendingApproval | BatchState::Approved)
+    matches!(state, BatchState::Preparing | BatchState::Approved)
+}
+
+/// Whether a step to this state lets a stored batch go ahead, as its author or a person does: only while its session may write.
+pub(super) const fn lets_go(to: BatchState) -> bool {
+    matches!(to, BatchState::PendingApproval | BatchState::Approved)
 }
 
 /// The session that the first batch of it creates.

@@ -21,7 +21,7 @@ fn asking(workspaces: &[(&str, Approval)]) -> Approvals {
     Approvals { usual: Approval::Never, workspaces }
 }
 
-async fn approve(client: &mut Clients, workspace: &str, id: &str) -> Result<v1::Batch, Status> {
+pub(crate) async fn approve(client: &mut Clients, workspace: &str, id: &str) -> Result<v1::Batch, Status> {
     let request = v1::ApproveBatchRequest {
         workspace_id: workspace.to_owned(),
         batch_id: id.to_owned(),

@@ -71,12 +71,18 @@ struct Rule {
     /// Of each request what was asked for, and whether it was superseded.
     asked: BTreeMap<String, (SessionMode, bool)>,
     in_flight: Vec<BatchRecord>,
+    /// Prepared, or waiting for a person.
     held: Vec<BatchRecord>,
 }
 
 impl Rule {
     fn may_write(&self) -> bool {
         !self.is_restricted && self.waiting.is_empty()
+    }
+
+    fn add(&mut self, batch: BatchRecord) {
+        let is_in_flight = batch.state == BatchState::Approved;
+        if is_in_flight { &mut self.in_flight } else { &mut self.held }.push(batch);
     }
 
     /// What every look does: nothing is in flight, so what waits takes effect.
@@ -123,6 +129,25 @@ async fn compare(store: &Arc<dyn Store>, rule: &mut Rule, name: &str, shown: &st
     assert_eq!(mode == OFF, rule.is_restricted, "{shown}");
 }
 
+/// A batch in one of the states in which it is stored: two of four are free to be applied.
+fn held(record: BatchRecord, which: usize) -> BatchRecord {
+    match which {
+        0 => prepared(record),
+        1 => BatchRecord { state: BatchState::PendingApproval, ..record },
+        _ => record,
+    }
+}
+
+/// The step that lets a batch go ahead; a prepared one to where it waits for a person, if `asks`.
+fn let_go(held: &BatchRecord, asks: bool) -> Transition {
+    let (kind, to) = match (held.state, asks) {
+        (BatchState::Prepared, true) => (EventKind::Freed, BatchState::PendingApproval),
+        (BatchState::Prepared, false) => (EventKind::Freed, BatchState::Approved),
+        _ => (EventKind::Approved, BatchState::Approved),
+    };
+    Transition { kind, ..step(held, to) }
+}
+
 /// Plays random steps; a store in a directory is opened again at times.
 async fn history(mut store: Arc<dyn Store>, dir: Option<&Path>, seed: u64) {
     let mut numbers = Numbers(seed);
@@ -135,12 +160,8 @@ async fn history(mut store: Arc<dyn Store>, dir: Option<&Path>, seed: u64) {
         match numbers.below(8) {
             0 | 1 => {
                 let record = of(name, batch(number, "w", &format!("r{number}")));
-                let is_plan = numbers.below(3) == 0;
-                let record = if is_plan { prepared(record) } else { record };
-                match store.append(record).await.unwrap() {
-                    Appended::New(stored) if rule.may_write() => {
-                        if is_plan { &mut rule.held } else { &mut rule.in_flight }.push(*stored);
-                    }
+                match store.append(held(record, numbers.below(4))).await.unwrap() {
+                    Appended::New(stored) if rule.may_write() => rule.add(*stored),
                     Appended::Restricted(failure) if !rule.may_write() => assert_eq!(failure.message, RESTRICTED),
                     other => panic!("{shown}: {other:?}"),
                 }
@@ -152,11 +173,11 @@ async fn history(mut store: Arc<dyn Store>, dir: Option<&Path>, seed: u64) {
             }
             4 if !rule.held.is_empty() => {
                 let at = numbers.below(rule.held.len());
-                let freed = Transition { kind: EventKind::Freed, ..step(&rule.held[at], BatchState::Approved) };
-                match store.transition(freed).await.unwrap() {
+                let let_go = let_go(&rule.held[at], numbers.below(2) == 0);
+                match store.transition(let_go).await.unwrap() {
                     Transitioned::Done(batch) if rule.may_write() => {
                         rule.held.remove(at);
-                        rule.in_flight.push(batch);
+                        rule.add(batch);
                     }
                     Transitioned::Restricted(_) if !rule.may_write() => {}
                     other => panic!("{shown}: {other:?}"),

@@ -1,14 +1,17 @@
 //! Modes of sessions over gRPC: what a RESTRICTED session is refused, how a change waits, and who may ask for one.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_model::wire::v1;
+use aptix_server::dispatcher::approvals::{Approval, Approvals};
 use aptix_server::options::Options;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::memory::MemoryStore;
 use tonic::{Code, Status};
 
+use crate::approvals::approve;
 use crate::prepared::{apply, asked, cancel, planning, prepare};
 use crate::server::{Clients, SOON, Server, applied, assert_refused, create_text, edit_of, fields, submit};
 
@@ -172,6 +175,52 @@ async fn of_two_requests_at_once_the_later_one_wins() {
     let repeated = set(&mut client, mode("m1", RESTRICTED)).await.unwrap();
     assert_eq!(repeated.state(), v1::ModeChangeState::Superseded, "a repeat changes nothing");
     client.submit(a_batch("r3")).await.unwrap();
+}
+
+/// REQ-PATCH-009.4, REQ-PATCH-009.5: a batch that waits for a person is not in flight. The mode changes at once, and until it is
+/// UNRESTRICTED again the batch is not approved: it keeps waiting, also over a restart, or is rejected.
+#[tokio::test]
+async fn a_batch_that_waits_for_a_person_is_held_to_the_mode_when_it_is_approved() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || {
+        let always = Approvals { usual: Approval::Always, workspaces: BTreeMap::new() };
+        Server::asking(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Options::default(), always)
+    };
+    let server = open();
+    let mut client = server.connect().await;
+    client.upload("w", b"").await.unwrap();
+    let [first, second] = ["r1", "r2"].map(a_batch);
+    let [first, second] = [client.submit(first).await.unwrap().batch_id, client.submit(second).await.unwrap().batch_id];
+    let done = set(&mut client, mode("m1", RESTRICTED)).await.unwrap();
+    let found = done.session.as_ref().unwrap();
+    assert_eq!((done.state(), found.mode(), found.in_flight_batches), (v1::ModeChangeState::Done, RESTRICTED, 0));
+    let refused = approve(&mut client, "w", &first).await;
+    assert!(refused.as_ref().unwrap_err().message().contains("approve it afterwards, or reject it"), "{refused:?}");
+    assert_restricted(refused);
+    drop(client);
+    server.stop().await.unwrap();
+
+    let server = open();
+    let mut client = server.connect().await;
+    assert_restricted(approve(&mut client, "w", &first).await);
+    let waiting = client.get("w", &first).await.unwrap();
+    assert_eq!((waiting.state(), waiting.report), (v1::BatchState::PendingApproval, None));
+    let reject =
+        v1::RejectBatchRequest { workspace_id: "w".to_owned(), batch_id: second, ..v1::RejectBatchRequest::default() };
+    assert_eq!(
+        client.batches.reject_batch(reject).await.unwrap().into_inner().batch.unwrap().state(),
+        v1::BatchState::Rejected
+    );
+    set(&mut client, mode("m2", UNRESTRICTED)).await.unwrap();
+    assert_eq!(approve(&mut client, "w", &first).await.unwrap().state(), v1::BatchState::Approved);
+    assert_eq!(approve(&mut client, "w", &first).await.unwrap().state(), v1::BatchState::Approved);
+    // Now it is in flight, and what waits for it waits.
+    assert_eq!(set(&mut client, mode("m3", RESTRICTED)).await.unwrap().state(), v1::ModeChangeState::Pending);
+    assert_eq!(
+        approve(&mut client, "w", &first).await.unwrap().state(),
+        v1::BatchState::Approved,
+        "it was approved before"
+    );
 }
 
 /// The first owner keeps a session; what is no request is refused, each field by its name.

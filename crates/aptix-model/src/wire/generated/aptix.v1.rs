@@ -5161,6 +5161,7 @@ pub mod batch_service_client {
         /// - NOT_FOUND: the workspace has no such batch.
         /// - FAILED_PRECONDITION (INVALID_STATE): the batch was rejected, withdrawn or has expired; it needs no approval; or it is
         ///   prepared, and its owner has not let it be applied. The message says which, and who rejected or withdrew it.
+        /// - PERMISSION_DENIED (POLICY_DENIED, RESTRICTED_MODE): the session of the batch may not write now. The batch goes on waiting.
         pub async fn approve_batch(
             &mut self,
             request: impl tonic::IntoRequest<super::ApproveBatchRequest>,
@@ -5419,6 +5420,7 @@ pub mod batch_service_server {
         /// - NOT_FOUND: the workspace has no such batch.
         /// - FAILED_PRECONDITION (INVALID_STATE): the batch was rejected, withdrawn or has expired; it needs no approval; or it is
         ///   prepared, and its owner has not let it be applied. The message says which, and who rejected or withdrew it.
+        /// - PERMISSION_DENIED (POLICY_DENIED, RESTRICTED_MODE): the session of the batch may not write now. The batch goes on waiting.
         async fn approve_batch(
             &self,
             request: tonic::Request<super::ApproveBatchRequest>,
@@ -6324,9 +6326,10 @@ pub mod session_service_client {
         /// Changes the mode of a session, which is created if there is none. The answer is sent once the change is durable.
         ///
         /// A change to RESTRICTED waits for the batches of the session that are in flight: BATCH_STATE_APPROVED, whether or not an agent
-        /// has begun them, and BATCH_STATE_PENDING_APPROVAL, which ApproveBatch can still let go ahead; to restrict the session at once,
-        /// cancel or reject those. While it waits the session accepts no new write. It takes effect by itself when the last of them ends, and can
-        /// be called off by another request for UNRESTRICTED, which takes effect at once.
+        /// has begun them. While it waits the session accepts no new write. It takes effect by itself when the last of them ends, and can
+        /// be called off by another request for UNRESTRICTED, which takes effect at once. Batches that are BATCH_STATE_PREPARED or
+        /// BATCH_STATE_PENDING_APPROVAL are not in flight: they keep their state, and ApplyPrepared and ApproveBatch are refused for them
+        /// until the session is UNRESTRICTED.
         ///
         /// Repeating the call with the same request_id changes nothing: it goes on waiting, and answers how far the request has come.
         /// The last 32 request ids of a session are kept.
@@ -6391,9 +6394,10 @@ pub mod session_service_server {
         /// Changes the mode of a session, which is created if there is none. The answer is sent once the change is durable.
         ///
         /// A change to RESTRICTED waits for the batches of the session that are in flight: BATCH_STATE_APPROVED, whether or not an agent
-        /// has begun them, and BATCH_STATE_PENDING_APPROVAL, which ApproveBatch can still let go ahead; to restrict the session at once,
-        /// cancel or reject those. While it waits the session accepts no new write. It takes effect by itself when the last of them ends, and can
-        /// be called off by another request for UNRESTRICTED, which takes effect at once.
+        /// has begun them. While it waits the session accepts no new write. It takes effect by itself when the last of them ends, and can
+        /// be called off by another request for UNRESTRICTED, which takes effect at once. Batches that are BATCH_STATE_PREPARED or
+        /// BATCH_STATE_PENDING_APPROVAL are not in flight: they keep their state, and ApplyPrepared and ApproveBatch are refused for them
+        /// until the session is UNRESTRICTED.
         ///
         /// Repeating the call with the same request_id changes nothing: it goes on waiting, and answers how far the request has come.
         /// The last 32 request ids of a session are kept.

@@ -10,7 +10,7 @@ use super::keys;
 use super::record::{self, Counters, Happened};
 use super::sessions;
 use crate::store::append::{replacement, submitted};
-use crate::store::session::is_in_flight;
+use crate::store::session::lets_go;
 use crate::store::{
     Appended, CloudFile, FileUpdate, Known, LocalAppended, LocalBatch, StoreError, Transition, Transitioned, Twins,
     chain, links,
@@ -135,8 +135,7 @@ pub(super) fn transition(view: &View<'_>, step: Transition) -> Result<(Transitio
     if batch.state != step.from {
         return Ok((Transitioned::OtherState(batch), Vec::new()));
     }
-    if !is_in_flight(batch.state)
-        && is_in_flight(step.to)
+    if lets_go(step.to)
         && let Some(failure) = sessions::restricts(view, &batch)?
     {
         return Ok((Transitioned::Restricted(failure), Vec::new()));
