@@ -135,9 +135,14 @@ fn plan_all<'a>(
             continue;
         }
         let prepared = prepared.and_then(|plan| plan.report.files.get(index).zip(plan.places.get(index)));
-        let planned = match prepared.filter(|(file_then, _)| !file.is_blind && file_then.withheld.is_none()) {
-            Some((then, places)) => plan_file_as_prepared(file, observed, &mut work, (then, places)),
-            None => plan_checked(file, observed, &mut work),
+        let planned = match prepared {
+            Some((then, _)) if !is_of(then, observed) => {
+                Err(changed("the path of the edit leads to another file now").into())
+            }
+            Some((then, places)) if !file.is_blind && then.withheld.is_none() => {
+                plan_file_as_prepared(file, observed, &mut work, (then, places))
+            }
+            Some(_) | None => plan_checked(file, observed, &mut work),
         };
         match planned {
             Ok(file) => files.push(file),
@@ -172,6 +177,11 @@ fn plan_checked<'a>(
     Ok(planned)
 }
 
+/// Whether what was planned then was planned for this file: with other roots, one path may lead to two.
+fn is_of(then: &FileReport, now: &Observed<'_>) -> bool {
+    then.doc_path == now.doc_path && then.paths_in_root().0 == now.path.as_str()
+}
+
 /// Plans a file as it was planned before: of the same bytes the same ones become, or its places are moved.
 fn plan_file_as_prepared<'a>(
     file: &ValidFile<'a>,
@@ -183,7 +193,9 @@ fn plan_file_as_prepared<'a>(
     if before == then.sha256_before {
         let planned = plan_checked(file, observed, work)?;
         let after = (planned.action != FileAction::Delete).then(|| planned.digest_after(&planned.content()));
+        let is_moved_alike = planned.moved_to.map(WorkspacePath::as_str) == then.paths_in_root().1;
         let is_same = after == then.written.map(|written| written.sha256) && planned.status == then.status;
+        let is_same = is_same && is_moved_alike;
         return if is_same { Ok(planned) } else { Err(changed("it would become another file now").into()) };
     }
     // What an edit moves to or from a clipboard, it moves as it is planned.

@@ -7,13 +7,14 @@ use aptix_engine::planning::observed::Observed;
 use aptix_engine::planning::settings::Settings;
 use aptix_engine::validate::validate;
 use aptix_model::batch::{
-    Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Batch, FileEdit, FilePatch, Replacement, Replacements, Scope, Target,
+    Anchor, AnchorEdit, AnchorMatch, AnchorPlace, Batch, Content, CreateFile, FileEdit, FilePatch, Replacement,
+    Replacements, Scope, Target,
 };
 use aptix_model::failure::Failure;
 use aptix_model::limits::{Limits, PLACES_BYTES};
 use aptix_model::path::WorkspacePath;
 use aptix_model::plan::Plan;
-use aptix_model::report::Report;
+use aptix_model::report::{FileReport, Report, Withheld};
 
 use crate::boundary::batch;
 
@@ -135,6 +136,44 @@ fn a_plan_whose_lines_are_there_already_is_refused() {
         let code = failure.to_string();
         assert!(code.starts_with("ALREADY_APPLIED") || code.starts_with("FILE_CHANGED"), "{base:?}: {failure}");
         assert!(failure.current_sha256.is_some() && failure.hint.is_some(), "{base:?}");
+    }
+}
+
+/// A plan is of the file that it was shown for: where the roots have changed since, its path may lead to another one.
+#[test]
+fn a_plan_is_carried_out_on_its_own_file_alone() {
+    let create = FileEdit::CreateFile(CreateFile {
+        content: Content::Text("new\n".to_owned()),
+        overwrite: true,
+        content_format: None,
+    });
+    let target = Target::Path("a.txt".to_owned());
+    let create = batch(vec![FilePatch { target, key: None, label: None, edit: create }]);
+    for (batch, file) in [(&create, None), (&create, Some("a\n")), (&lines(1..=1, "x\n"), Some("a\n"))] {
+        let seen = |path: &str, doc_path: &str| Observed {
+            path: WorkspacePath::new(path).unwrap(),
+            doc_path: doc_path.to_owned(),
+            content: file.map(str::as_bytes),
+            ..observed("")
+        };
+        let valid = validate(batch, &Limits::DEFAULT).unwrap();
+        let before = [seen("a.txt", "r/a.txt")];
+        let planned = plan(&valid, &before, &Settings::DEFAULT).unwrap();
+        let [planned] = planned.files.as_slice() else { panic!("one file") };
+        let report = planned.report(&planned.content());
+        for withheld in [None, Some(Withheld::Ignored)] {
+            let report = Report::applied(vec![FileReport { withheld, ..report.clone() }]);
+            let planned = Plan { report, places: vec![Vec::new()], evidence: vec![None] };
+            let carried_out = |seen: [Observed<'_>; 1]| {
+                plan_prepared(&valid, &seen, &[], &Settings::DEFAULT, &planned)
+                    .map_or_else(|found| found[0].to_string(), |_| String::new())
+            };
+            assert_eq!(carried_out(before.clone()), "", "{file:?}");
+            for (path, doc_path) in [("r/a.txt", "r/r/a.txt"), ("a.txt", "s/a.txt"), ("A.txt", "r/a.txt")] {
+                let found = carried_out([seen(path, doc_path)]);
+                assert!(found.starts_with("FILE_CHANGED"), "{path}: {found:?}");
+            }
+        }
     }
 }
 
