@@ -50,7 +50,7 @@ fn play_every_way(text: &str) {
 
 /// Plays it on machines of a kind.
 fn play_on(machine: impl Fn() -> Machine, text: &str) {
-    each_way(machine, |way| play_all(way, text));
+    play_all(&mut [&mut Mcp::on(machine()), &mut Grpc::on(machine())], text);
 }
 
 /// Tries something over each way in, on machines of a kind.
@@ -92,15 +92,22 @@ fn a_file_is_patched_by_its_text() {
 #[test]
 fn an_edit_is_planned_and_applied() {
     play_every_way(include_str!("tool_calls/plans.txt"));
+}
+
+#[test]
+fn a_plan_has_an_owner_and_waits_for_its_turn() {
     play_every_way(include_str!("tool_calls/lives.txt"));
+}
+
+#[test]
+fn a_plan_is_refused_by_name() {
     play_every_way(include_str!("tool_calls/plans_refused.txt"));
 }
 
 #[test]
 fn a_plan_expires() {
-    let text = include_str!("tool_calls/plans_expired.txt");
-    play_all(&mut Mcp::on(Machine::new().with_modes()), text);
-    play_all(&mut Grpc::with_clock(), text);
+    let mcp = &mut Mcp::on(Machine::new().with_modes());
+    play_all(&mut [mcp, &mut Grpc::with_clock()], include_str!("tool_calls/plans_expired.txt"));
 }
 
 #[test]

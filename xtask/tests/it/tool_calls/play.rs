@@ -69,13 +69,14 @@ pub(super) trait WayIn {
     fn ahead(&self) -> Duration;
 }
 
-/// Plays every scenario, and reports all that fail.
-pub(super) fn play_all(way: &mut dyn WayIn, text: &str) {
+/// Plays every scenario over each way, and reports all that fail.
+pub(super) fn play_all(ways: &mut [&mut dyn WayIn], text: &str) {
+    let cases: Vec<_> = parse(text).iter().flat_map(cases).collect();
     let mut failed = Vec::new();
-    for scenario in parse(text) {
-        for case in cases(&scenario) {
+    for way in ways {
+        for case in &cases {
             let name = format!("{}, over {}", case.title, way.name());
-            if catch_unwind(AssertUnwindSafe(|| Play::begin(way, &name).run(&case))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| Play::begin(*way, &name).run(case))).is_err() {
                 failed.push(name);
             }
         }
