@@ -58,6 +58,12 @@ pub enum HunkError {
         /// What was to take its place.
         asked: &'static str,
     },
+    /// It was applied.
+    #[error("the prepared edit {0} was applied")]
+    Applied(FilePatchId),
+    /// Another call prepared it again meanwhile.
+    #[error("a later call replaced the prepared edit {0}, and nothing was written")]
+    Replaced(FilePatchId),
     /// The member may not write.
     #[error("this member may not write files")]
     NoWriteAccess,
@@ -82,6 +88,12 @@ impl HunkError {
                 Some(Detail::OtherKind),
                 "leave existing_hunk_id out, or prepare with the tool that made the plan",
             ),
+            Self::Applied(_) => {
+                (Reason::AlreadyApplied, None, "nothing is left to do; prepare a new edit for another change")
+            }
+            Self::Replaced(_) => {
+                (Reason::InvalidState, Some(Detail::Changed), "look at what the later call prepared, then apply that")
+            }
             Self::NoWriteAccess => (Reason::PolicyDenied, None, "ask a member with write access to apply the edit"),
         };
         Failure { detail, ..Failure::new(reason, self.to_string()).hint(hint) }

@@ -93,6 +93,8 @@ pub struct Preparation {
     pub plan: Option<Plan>,
     /// The prepared batch whose place it took.
     pub replaces: Option<BatchId>,
+    /// The id by which tools know its plan, if it has that from the batch whose place it took; known to the server alone.
+    pub hunk: Option<FilePatchId>,
     /// The request that had it applied; known to the server alone.
     pub freed: Option<RequestId>,
 }
@@ -105,6 +107,13 @@ impl BatchRecord {
             Source::Prepared(preparation) => Some(preparation),
             Source::Submitted | Source::Local { .. } | Source::Revert(_) => None,
         }
+    }
+
+    /// The id by which tools know its plan, which stays when another batch takes its place; `None` if it has no plan.
+    #[must_use]
+    pub fn hunk(&self) -> Option<FilePatchId> {
+        let preparation = self.preparation().filter(|preparation| preparation.plan.is_some())?;
+        preparation.hunk.or_else(|| self.ids.first().map(|ids| ids.file))
     }
 
     /// The batch that it takes back, if it takes one back.

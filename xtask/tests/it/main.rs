@@ -46,6 +46,7 @@ mod shown;
 #[path = "../../../crates/aptix-client/tests/it/skip.rs"]
 mod skip;
 mod tool_calls;
+mod tool_plans;
 mod tool_writes;
 mod tools_forwarded;
 #[path = "../../../crates/aptix-client/tests/it/tree.rs"]

@@ -9,20 +9,34 @@ use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::tool_service_client::ToolServiceClient;
 use serde_json::{Value, json};
 use tonic::transport::Channel;
+use tonic::{Response, Status};
 
 use crate::processes::{Machine, Server, connected, served};
 use crate::tool_calls::mcp::Model;
 
 /// Calls tools over gRPC.
-struct Caller {
+pub(crate) struct Caller {
     runtime: tokio::runtime::Runtime,
     tools: ToolServiceClient<Channel>,
     batches: BatchServiceClient<Channel>,
     calls: usize,
 }
 
+/// A call of ann's.
+fn request(id: &str, tool: &str, arguments: &Value) -> v1::CallToolRequest {
+    v1::CallToolRequest {
+        workspace_id: "demo".to_owned(),
+        tool: tool.to_owned(),
+        arguments: arguments.to_string().into_bytes().into(),
+        request_id: id.to_owned(),
+        owner: "ann".to_owned(),
+        origin: Some(turn()),
+        ..v1::CallToolRequest::default()
+    }
+}
+
 impl Caller {
-    fn of(server: &Server) -> Self {
+    pub(crate) fn of(server: &Server) -> Self {
         let (runtime, channel) = connected(server);
         let (tools, batches) = (ToolServiceClient::new(channel.clone()), BatchServiceClient::new(channel));
         Self { runtime, tools, batches, calls: 0 }
@@ -35,16 +49,29 @@ impl Caller {
     }
 
     fn call_as(&mut self, id: &str, tool: &str, arguments: &Value, wait: Option<Duration>) -> v1::CallToolResponse {
-        let request = v1::CallToolRequest {
-            workspace_id: "demo".to_owned(),
-            tool: tool.to_owned(),
-            arguments: arguments.to_string().into_bytes().into(),
-            request_id: id.to_owned(),
-            owner: "ann".to_owned(),
-            wait: wait.map(|wait| wait.try_into().unwrap()),
-            origin: Some(turn()),
-        };
+        let wait = wait.map(|wait| wait.try_into().unwrap());
+        let request = v1::CallToolRequest { wait, ..request(id, tool, arguments) };
         self.runtime.block_on(self.tools.call_tool(request)).unwrap().into_inner()
+    }
+
+    /// What a call under this request id is answered with.
+    pub(crate) fn ask(&mut self, id: &str, tool: &str, arguments: &Value) -> Result<v1::CallToolResponse, Status> {
+        self.runtime.block_on(self.tools.call_tool(request(id, tool, arguments))).map(Response::into_inner)
+    }
+
+    /// What two calls that come at once are answered with.
+    pub(crate) fn ask_both(
+        &mut self,
+        [one, other]: [(&str, &str, &Value); 2],
+    ) -> [Result<v1::CallToolResponse, Status>; 2] {
+        let (mut ones, mut others) = (self.tools.clone(), self.tools.clone());
+        let answers = self.runtime.block_on(async {
+            tokio::join!(
+                ones.call_tool(request(one.0, one.1, one.2)),
+                others.call_tool(request(other.0, other.1, other.2)),
+            )
+        });
+        [answers.0.map(Response::into_inner), answers.1.map(Response::into_inner)]
     }
 
     /// A batch as the server keeps it.
@@ -64,7 +91,7 @@ fn turn() -> v1::Origin {
     v1::Origin { session_id, conversation_id, turn_id }
 }
 
-fn structured(answer: &v1::CallToolResponse) -> Value {
+pub(crate) fn structured(answer: &v1::CallToolResponse) -> Value {
     serde_json::from_str(&answer.structured).unwrap()
 }
 

@@ -8,7 +8,6 @@ use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, FilePatchId};
 use aptix_model::id_block;
 use aptix_model::plan::Plan;
-use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::UnixMillis;
 use aptix_model::wire::bytes::{batch_from_bytes, batch_to_bytes, plan_from_bytes, plan_to_bytes};
 
@@ -111,7 +110,7 @@ impl<'w> Hunks<'w> {
         let seen = existing.map(|id| Ok::<_, Failure>((id, self.see(id, caller)?))).transpose()?;
         if let Some((id, Some(Seen { hunk, prepared: None, .. }))) = &seen {
             hunk::apply(*id, Some(hunk), member, now).map_err(HunkError::failure)?;
-            return Err(applied(*id));
+            return Err(HunkError::Applied(*id).failure());
         }
         let named = seen.as_ref().map(|(id, seen)| (*id, seen.as_ref().map(|seen| &seen.hunk)));
         let hunk = hunk::prepare(named, member, kind, new_id, now).map_err(HunkError::failure)?;
@@ -128,10 +127,10 @@ impl<'w> Hunks<'w> {
         if let Some(version) = replaces {
             let seen = self.see(hunk.id, caller)?.ok_or_else(|| HunkError::Missing(hunk.id).failure())?;
             if seen.prepared.is_none() {
-                return Err(applied(hunk.id));
+                return Err(HunkError::Applied(hunk.id).failure());
             }
             if seen.head.version != version {
-                return Err(replaced(hunk.id));
+                return Err(HunkError::Replaced(hunk.id).failure());
             }
         }
         let age = self.0.age().map_err(|error| error.failure())?;
@@ -156,10 +155,12 @@ impl<'w> Hunks<'w> {
     pub(super) fn take(&self, id: FilePatchId, caller: Caller<'_>) -> Result<Prepared, Failure> {
         let seen = self.see(id, caller)?;
         hunk::apply(id, seen.as_ref().map(|seen| &seen.hunk), caller.member, caller.now).map_err(HunkError::failure)?;
-        let Some(Seen { prepared: Some(prepared), head, .. }) = seen else { return Err(applied(id)) };
+        let Some(Seen { prepared: Some(prepared), head, .. }) = seen else {
+            return Err(HunkError::Applied(id).failure());
+        };
         let (connection, call) = head.call;
         if connection == caller.connection && call > caller.call {
-            return Err(replaced(id));
+            return Err(HunkError::Replaced(id).failure());
         }
         Ok(prepared)
     }
@@ -207,17 +208,6 @@ pub(super) fn turn(workspace: &Workspace, id: FilePatchId) -> Option<(UnixMillis
 /// The batch that applies an edit.
 fn batch_of(id: FilePatchId) -> BatchId {
     id_block::batch_id(id.0)
-}
-
-fn replaced(id: FilePatchId) -> Failure {
-    Failure::new(Reason::InvalidState, format!("a later call replaced the prepared edit {id}, and nothing was written"))
-        .detail(Detail::Changed)
-        .hint("look at what the later call prepared, then apply that")
-}
-
-fn applied(id: FilePatchId) -> Failure {
-    Failure::new(Reason::AlreadyApplied, format!("the prepared edit {id} was applied"))
-        .hint("nothing is left to do; prepare a new edit for another change")
 }
 
 #[cfg(test)]

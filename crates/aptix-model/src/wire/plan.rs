@@ -22,7 +22,7 @@ pub(super) fn message(preparation: &Preparation, kind: &str) -> v1::Preparation 
 impl TryFrom<v1::Preparation> for Preparation {
     type Error = Vec<Failure>;
 
-    /// The request that had the batch applied is not on the wire.
+    /// The request that had the batch applied, and the id by which tools know its plan, are not on the wire.
     fn try_from(message: v1::Preparation) -> Result<Self, Vec<Failure>> {
         let expires = message.expire_time.as_ref().ok_or_else(|| missing("preparation.expireTime", "a time"))?;
         let plan = message.plan.map(Planned::try_from).transpose()?.map(|planned| match planned {
@@ -34,6 +34,7 @@ impl TryFrom<v1::Preparation> for Preparation {
             expires: millis(expires),
             plan: plan.transpose()?,
             replaces: optional_id("preparation.replaces", &message.replaces)?,
+            hunk: None,
             freed: None,
         })
     }

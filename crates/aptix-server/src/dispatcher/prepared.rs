@@ -5,21 +5,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aptix_model::actor::{Actor, ActorKind};
+use aptix_model::batch::{Batch, Origin};
 use aptix_model::batch_event::EventKind;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, OwnerId, RequestId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, FilePatchId, OwnerId, RequestId, Revision, WorkspaceId};
 use aptix_model::plan::Planned;
-use aptix_model::reason::{Detail, Reason};
+use aptix_model::reason::Reason;
 use aptix_model::record::{APPROVAL_MILLIS, BatchRecord, Preparation, Source, UnixMillis};
 use aptix_model::state::{BatchState, Step};
 
 use super::Dispatcher;
 use super::approve::is_over;
+use super::plan_name::PlanName;
 use super::refusal::{Refusal, not_found};
 use super::step::{Move, expiry};
-use super::submit::{Submission, same};
+use super::submit::{Submission, request_reused, same};
 use crate::store::{Appended, BatchSelector, Due, StoreError};
 
 /// How long a prepared batch can be applied, unless its author says otherwise.
@@ -40,6 +42,15 @@ pub struct Preparing {
     pub life: Duration,
     /// The prepared batch whose place it takes.
     pub replaces: Option<BatchId>,
+    /// The id by which tools know the plan that it takes the place of; `None` for other callers.
+    pub hunk: Option<FilePatchId>,
+}
+
+impl Preparing {
+    /// What its author knows the batch by whose place it takes.
+    fn replaced(&self) -> Option<PlanName> {
+        self.hunk.map(PlanName::Hunk).or(self.replaces.map(PlanName::Batch))
+    }
 }
 
 impl Dispatcher {
@@ -55,7 +66,8 @@ impl Dispatcher {
         let which = BatchSelector::Request(submission.request_id.clone());
         let stored = self.store.batch(submission.workspace.clone(), which).await?;
         let source = Source::Prepared(Box::new(self.preparation(preparing)));
-        stored.map(|stored| same(stored, &submission.batch, &submission.origin, &source)).transpose()
+        let asked = &submission.request_id;
+        stored.map(|stored| same_prepared(stored, asked, (&submission.batch, &submission.origin, &source))).transpose()
     }
 
     /// Checks that a batch may take the place of the one that it names.
@@ -67,20 +79,11 @@ impl Dispatcher {
         submission: &Submission,
         preparing: &Preparing,
     ) -> Result<(), Refusal> {
-        let Some(id) = preparing.replaces else { return Ok(()) };
+        let (Some(id), Some(name)) = (preparing.replaces, preparing.replaced()) else { return Ok(()) };
         let former = self.batch(&submission.workspace, BatchSelector::Id(id)).await?;
-        if let Err(refusal) = self.usable(&former, &preparing.owner) {
-            // A batch that was refused as expired is stored as EXPIRED.
-            self.end_expired(&submission.workspace, id, self.clock.now()).await?;
-            return Err(refusal);
-        }
+        self.may_use(&former, &preparing.owner, name)?;
         let (found, asked) = (former.batch.kind(), submission.batch.kind());
-        if found == asked {
-            return Ok(());
-        }
-        let message = format!("the prepared batch {id} is a {found}, and a {asked} cannot take its place");
-        let failure = Failure::new(Reason::InvalidState, message).detail(Detail::OtherKind);
-        Err(Refusal::denied(failure.hint("prepare without existing_batch_id, or with an edit of the same kind")))
+        if found == asked { Ok(()) } else { Err(name.other_kind(found, asked)) }
     }
 
     /// Stores a batch with its plan, or as ended if the plan was refused. It came at `began`.
@@ -117,14 +120,15 @@ impl Dispatcher {
     }
 
     fn preparation(&self, preparing: &Preparing) -> Preparation {
-        let Preparing { owner, life, replaces } = preparing;
+        let Preparing { owner, life, replaces, hunk } = preparing;
         let life = u64::try_from((*life).min(LONGEST_LIFE).as_millis()).unwrap_or(u64::MAX);
         let expires = UnixMillis(self.clock.now().0.saturating_add(life));
-        Preparation { owner: owner.clone(), expires, plan: None, replaces: *replaces, freed: None }
+        Preparation { owner: owner.clone(), expires, plan: None, replaces: *replaces, hunk: *hunk, freed: None }
     }
 
-    async fn append_prepared(&self, record: BatchRecord, began: Instant) -> Result<BatchRecord, Refusal> {
+    pub(super) async fn append_prepared(&self, record: BatchRecord, began: Instant) -> Result<BatchRecord, Refusal> {
         let workspace = record.workspace.clone();
+        let hunk = record.preparation().and_then(|preparation| preparation.hunk);
         match self.store.append(record).await? {
             Appended::New(stored) => {
                 let refused = stored.report.as_ref().map(|report| report.failures.as_slice());
@@ -141,10 +145,14 @@ impl Dispatcher {
                 Ok(*stored)
             }
             Appended::Known(known) => {
-                same(known.stored, &known.offered.batch, &known.offered.origin, &known.offered.source)
+                let BatchRecord { request_id, batch, origin, source, .. } = &known.offered;
+                same_prepared(known.stored, request_id, (batch, origin, source))
             }
             Appended::Restricted(failure) => Err(Refusal::Denied(failure)),
-            Appended::NotReplaced(Some(former)) => Err(not_prepared(&former)),
+            Appended::NotReplaced(Some(former)) => {
+                let name = hunk.map_or(PlanName::Batch(former.id), PlanName::Hunk);
+                Err(self.not_replaced(&former, name).await)
+            }
             Appended::NotReplaced(None) => Err(Refusal::denied(not_found(&workspace, "batch to replace"))),
         }
     }
@@ -152,28 +160,30 @@ impl Dispatcher {
     /// Lets a prepared batch be applied. Repeated under the same request id it answers the batch as it is.
     ///
     /// # Errors
-    /// NOT_FOUND, WRONG_OWNER, HUNK_EXPIRED, ALREADY_APPLIED, INVALID_STATE (NOT_PREPARED).
+    /// NOT_FOUND, WRONG_OWNER, HUNK_EXPIRED, ALREADY_APPLIED, INVALID_STATE (NOT_PREPARED), REQUEST_ID_REUSED.
     pub async fn free(
         self: &Arc<Self>,
         workspace: WorkspaceId,
         id: BatchId,
-        (owner, request): (OwnerId, RequestId),
+        (name, by): (PlanName, (OwnerId, RequestId)),
     ) -> Result<BatchRecord, Refusal> {
         let this = Arc::clone(self);
         self.to_the_end(async move {
-            let decide = |batch: &BatchRecord| this.may_free(batch, &owner, &request);
+            let decide = |batch: &BatchRecord| this.may_free(batch, name, &by);
             let freed = this.step(&workspace, id, decide).await?;
-            if freed.state == BatchState::Expired { Err(expired(freed.id)) } else { Ok(freed) }
+            if freed.state == BatchState::Expired { Err(name.expired()) } else { Ok(freed) }
         })
         .await
     }
 
-    fn may_free(&self, batch: &BatchRecord, owner: &OwnerId, request: &RequestId) -> Result<Option<Move>, Refusal> {
+    fn may_free(
+        &self,
+        batch: &BatchRecord,
+        name: PlanName,
+        (owner, request): &(OwnerId, RequestId),
+    ) -> Result<Option<Move>, Refusal> {
         let now = self.clock.now();
-        let preparation = batch.preparation().ok_or_else(|| not_prepared(batch))?;
-        if preparation.owner != *owner {
-            return Err(wrong_owner(batch.id));
-        }
+        let preparation = owned(batch, owner, name)?;
         match batch.state {
             BatchState::Prepared if preparation.expires <= now => Ok(Some(expiry(now))),
             BatchState::Prepared => {
@@ -186,20 +196,23 @@ impl Dispatcher {
                 Ok(Some(Move { freed: Some(request.clone()), ..step }))
             }
             _ if preparation.freed.as_ref() == Some(request) => Ok(None),
-            _ => Err(not_prepared(batch)),
+            _ => Err(name.not_prepared(batch)),
         }
     }
 
-    /// Whether an owner may still use a prepared batch.
-    fn usable(&self, batch: &BatchRecord, owner: &OwnerId) -> Result<(), Refusal> {
-        let preparation = batch.preparation().ok_or_else(|| not_prepared(batch))?;
-        if preparation.owner != *owner {
-            return Err(wrong_owner(batch.id));
-        }
+    /// How a batch was prepared that an owner may still replace, or, if tools know its plan and it failed, have applied again.
+    pub(super) fn may_use<'b>(
+        &self,
+        batch: &'b BatchRecord,
+        owner: &OwnerId,
+        name: PlanName,
+    ) -> Result<&'b Preparation, Refusal> {
+        let preparation = owned(batch, owner, name)?;
         match batch.state {
-            BatchState::Prepared if preparation.expires <= self.clock.now() => Err(expired(batch.id)),
-            BatchState::Prepared => Ok(()),
-            _ => Err(not_prepared(batch)),
+            BatchState::Failed if !matches!(name, PlanName::Hunk(_)) => Err(name.not_prepared(batch)),
+            BatchState::Prepared | BatchState::Failed if preparation.expires <= self.clock.now() => Err(name.expired()),
+            BatchState::Prepared | BatchState::Failed => Ok(preparation),
+            _ => Err(name.not_prepared(batch)),
         }
     }
 
@@ -267,31 +280,17 @@ impl Dispatcher {
     }
 }
 
-fn wrong_owner(id: BatchId) -> Refusal {
-    let failure = Failure::new(Reason::WrongOwner, format!("the prepared batch {id} belongs to another owner"));
-    Refusal::denied(failure.hint("prepare the batch yourself: only who prepared it can apply or replace it"))
+/// How a batch was prepared, if this owner prepared it.
+fn owned<'b>(batch: &'b BatchRecord, owner: &OwnerId, name: PlanName) -> Result<&'b Preparation, Refusal> {
+    let preparation = batch.preparation().ok_or_else(|| name.not_prepared(batch))?;
+    if preparation.owner == *owner { Ok(preparation) } else { Err(name.wrong_owner()) }
 }
 
-fn expired(id: BatchId) -> Refusal {
-    let failure = Failure::new(Reason::HunkExpired, format!("the prepared batch {id} has expired"));
-    Refusal::denied(failure.hint("prepare the batch again, look at its plan, then apply it"))
-}
-
-/// Refuses the use of a batch that is not prepared, or not any more.
-pub(crate) fn not_prepared(batch: &BatchRecord) -> Refusal {
-    let BatchRecord { id, state, .. } = batch;
-    let (reason, message) = match (batch.preparation(), state) {
-        (None, _) => (Reason::InvalidState, format!("batch {id} was submitted to be applied at once")),
-        (Some(_), BatchState::Expired) => return expired(*id),
-        (Some(_), BatchState::Applied) => {
-            let failure = Failure::new(Reason::AlreadyApplied, format!("the prepared batch {id} was applied"));
-            return Refusal::denied(failure.hint("nothing is left to do; prepare a new batch for another change"));
-        }
-        (Some(_), BatchState::Approved) => {
-            (Reason::InvalidState, format!("another call lets the prepared batch {id} be applied"))
-        }
-        (Some(_), state) => (Reason::InvalidState, format!("the prepared batch {id} is {state}")),
-    };
-    let failure = Failure::new(reason, message).detail(Detail::NotPrepared);
-    Refusal::denied(failure.hint("look at what became of the batch; prepare a new one for another change"))
+/// The stored batch, if it was prepared under this request id, and the one that is offered is the same.
+fn same_prepared(
+    stored: BatchRecord,
+    asked: &RequestId,
+    (batch, origin, source): (&Batch, &Origin, &Source),
+) -> Result<BatchRecord, Refusal> {
+    if stored.request_id == *asked { same(stored, batch, origin, source) } else { Err(request_reused(stored.id)) }
 }

@@ -77,6 +77,7 @@ impl Dispatcher {
         let what = match &which {
             BatchSelector::Id(id) => format!("batch {id}"),
             BatchSelector::Request(request) => format!("batch of request {request}"),
+            BatchSelector::Hunk(hunk) => format!("prepared edit {hunk}"),
         };
         let batch = self.store.batch(workspace.clone(), which).await?;
         batch.ok_or_else(|| ReadError::NotFound { workspace: workspace.clone(), what })

@@ -19,6 +19,7 @@ use aptix_model::state::Step;
 use super::Dispatcher;
 use super::fit::{Fitted, fit};
 use super::refusal::{Refusal, not_found};
+use super::submit::request_reused;
 use crate::mint;
 use crate::store::{BatchSelector, FileUpdate, LeaseProof, Transition, Transitioned};
 
@@ -93,6 +94,8 @@ impl Dispatcher {
                 Transitioned::OtherState(now) => batch = now,
                 // A report lets nothing go ahead.
                 Transitioned::Restricted(failure) => return Err(Refusal::Denied(failure)),
+                // Nor does it let a prepared batch be applied.
+                Transitioned::Reused(by) => return Err(request_reused(by)),
                 Transitioned::OtherLease => return Err(lease_lost(lease.epoch)),
                 Transitioned::Unknown => {
                     return Err(Refusal::denied(not_found(workspace, &format!("batch {id}"))));

@@ -15,6 +15,7 @@ use aptix_model::state::Step;
 
 use super::Dispatcher;
 use super::refusal::{Refusal, not_found};
+use super::submit::request_reused;
 use crate::store::{BatchSelector, Transition, Transitioned};
 
 /// A step that is to be taken.
@@ -85,6 +86,7 @@ impl Dispatcher {
                 }
                 Transitioned::OtherState(now) => batch = now,
                 Transitioned::Restricted(failure) => return Err(Refusal::Denied(failure)),
+                Transitioned::Reused(by) => return Err(request_reused(by)),
                 Transitioned::Unknown | Transitioned::OtherLease => {
                     return Err(Refusal::denied(not_found(workspace, &format!("batch {id}"))));
                 }

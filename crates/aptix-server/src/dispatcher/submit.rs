@@ -13,7 +13,7 @@ use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::record::{BatchRecord, Source};
+use aptix_model::record::{BatchRecord, Preparation, Source};
 use aptix_model::state::BatchState;
 
 use super::Dispatcher;
@@ -184,7 +184,14 @@ pub(super) fn same(
     source: &Source,
 ) -> Result<BatchRecord, Refusal> {
     let came_alike = match (&stored.source, source) {
-        (Source::Prepared(one), Source::Prepared(other)) => one.owner == other.owner && one.replaces == other.replaces,
+        (Source::Prepared(one), Source::Prepared(other)) => {
+            // Of a plan that tools know by its id, another batch may be the newest now.
+            let of = |preparation: &Preparation| match preparation.hunk {
+                Some(hunk) => (Some(hunk), None),
+                None => (None, preparation.replaces),
+            };
+            one.owner == other.owner && of(one) == of(other)
+        }
         (Source::Revert(one), Source::Revert(other)) => one.of == other.of,
         (one, other) => one == other,
     };

@@ -23,6 +23,7 @@ use super::agent_answer::wrong;
 use super::report::bounded;
 use super::submitted::{Submitted, WARNINGS, check_size, edit_bytes};
 use crate::dispatcher::Dispatcher;
+use crate::dispatcher::plan_name::PlanName;
 use crate::dispatcher::prepared::{DEFAULT_LIFE, Preparing};
 use crate::dispatcher::refusal::Refusal;
 use crate::ticket::Asker;
@@ -132,7 +133,7 @@ fn preparing(request: &v1::PrepareBatchRequest) -> Result<Preparing, Vec<Failure
         failures.push(Failure::new(Reason::InvalidRequest, message).detail(Detail::Number).field("timeToLive"));
     }
     match (owner, replaces, life) {
-        (Ok(owner), Ok(replaces), Some(life)) => Ok(Preparing { owner, life, replaces }),
+        (Ok(owner), Ok(replaces), Some(life)) => Ok(Preparing { owner, life, replaces, hunk: None }),
         _ => Err(failures),
     }
 }
@@ -246,5 +247,5 @@ pub(super) async fn apply(
     let workspace = wire::id("workspaceId", &request.workspace_id)?;
     let batch = wire::id("batchId", &request.batch_id)?;
     let by = (wire::id("owner", &request.owner)?, wire::id("requestId", &request.request_id)?);
-    dispatcher.free(workspace, batch, by).await
+    dispatcher.free(workspace, batch, (PlanName::Batch(batch), by)).await
 }

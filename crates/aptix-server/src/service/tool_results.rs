@@ -20,7 +20,7 @@ use aptix_model::tools::result::{BatchResult, Stored};
 use aptix_model::tools::tool::Form;
 
 use crate::dispatcher::path_style::Naming;
-use crate::dispatcher::prepared::not_prepared;
+use crate::dispatcher::plan_name::PlanName;
 
 /// The warning about a plan that was moved to where its place is now.
 const REBASED: &str = "REBASED";
@@ -93,7 +93,10 @@ impl Shown<'_> {
     fn unusable(&self) -> Vec<Failure> {
         match &self.record.report {
             Some(report) if !report.outcome.has_applied() => self.failures(),
-            _ => not_prepared(self.record).failures().to_vec(),
+            _ => {
+                let name = self.record.hunk().map_or(PlanName::Batch(self.record.id), PlanName::Hunk);
+                name.not_prepared(self.record).failures().to_vec()
+            }
         }
     }
 
@@ -102,7 +105,7 @@ impl Shown<'_> {
         let preparation = self.record.preparation().filter(|_| self.record.state == BatchState::Prepared)?;
         let report = trimmed(&preparation.plan.as_ref()?.report);
         let preview = self.preview(&report);
-        let hunk = self.record.ids.first()?.file;
+        let hunk = self.record.hunk()?;
         let result = BatchResult { dry_run: true, ..self.result(Ok(Some(&report))) };
         let phase = Phase::Planned { hunk, expires: preparation.expires };
         Some(Answered {

@@ -10,10 +10,10 @@ use aptix_model::events::event::Event;
 use aptix_model::events::trace::Trace;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, FilePatchId, OwnerId, RequestId, WorkspaceId};
-use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
 use aptix_model::report::Warning;
+use aptix_model::state::BatchState;
 use aptix_model::tools::past::LISTED;
 use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::{Call, Form, Tool};
@@ -23,13 +23,12 @@ use super::prepared;
 use super::submitted::{Submitted, check_size, detached, edit_bytes};
 use super::tool_results::{Answered, Shown, refused, refused_batch};
 use crate::dispatcher::Dispatcher;
+use crate::dispatcher::hunks::Applying;
 use crate::dispatcher::path_style::Naming;
 use crate::dispatcher::prepared::{DEFAULT_LIFE, Preparing};
-use crate::dispatcher::read::ReadError;
 use crate::dispatcher::refusal::{Refusal, broken_off};
 use crate::dispatcher::revert::{Reversal, Reverts};
 use crate::dispatcher::submit::{Submission, log_repeated};
-use crate::store::BatchSelector;
 use crate::ticket::Asker;
 
 /// A call that plans or writes.
@@ -129,11 +128,14 @@ impl Writing<'_> {
 
     /// Plans an edit, and keeps the plan.
     async fn prepare(&self, batch: Batch, existing: Option<FilePatchId>) -> Result<Answered, Refusal> {
-        let preparing = Preparing {
-            owner: self.owner()?,
-            life: DEFAULT_LIFE,
-            replaces: existing.map(|hunk| id_block::batch_id(hunk.0)),
+        let replaces = match existing {
+            Some(hunk) => match self.dispatcher.newest(&self.workspace, hunk).await {
+                Ok(newest) => Some(newest.id),
+                Err(refusal) => return Ok(self.refused(Form::Plain, &for_model(refusal)?)),
+            },
+            None => None,
         };
+        let preparing = Preparing { owner: self.owner()?, life: DEFAULT_LIFE, replaces, hunk: existing };
         self.trace.log(self.began.elapsed(), Event::Received(&batch));
         let submitted = Submitted { submission: self.submission(batch.clone()), document: None, view: View::Full };
         let asking = (self.asker, self.patience);
@@ -142,9 +144,16 @@ impl Writing<'_> {
             Ok(record) => record,
             Err(refusal) => {
                 let failures = in_words_of(Wording::File, &batch, for_model(refusal)?);
-                return Ok(self.refused(Form::Plain, &of_hunk(existing, failures)));
+                return Ok(self.refused(Form::Plain, &failures));
             }
         };
+        if record.state != BatchState::Prepared
+            && let Some(hunk) = record.hunk()
+            && self.dispatcher.newest(&self.workspace, hunk).await?.id != record.id
+        {
+            let refused = self.refused(Form::Plain, &[HunkError::Replaced(hunk).failure()]);
+            return Ok(Answered { batch: Some((record.id, record.state)), ..refused });
+        }
         let naming = self.dispatcher.naming(&self.workspace).await?;
         let shown = self.shown(&record, &naming, Wording::File).await?;
         Ok(shown.planned())
@@ -152,21 +161,16 @@ impl Writing<'_> {
 
     /// Has a planned edit applied, and waits for its end.
     async fn apply(&self, hunk: FilePatchId) -> Result<Answered, Refusal> {
-        let id = id_block::batch_id(hunk.0);
-        let missing = || self.refused(self.tool.form, &[HunkError::Missing(hunk).failure()]);
-        match self.dispatcher.batch(&self.workspace, BatchSelector::Id(id)).await {
-            Ok(planned)
-                if planned.preparation().is_some() && planned.ids.first().is_some_and(|ids| ids.file == hunk) => {}
-            Ok(_) | Err(ReadError::NotFound { .. }) => return Ok(missing()),
-            Err(error) => return Err(error.into()),
-        }
-        let by = (self.owner()?, self.request_id.clone());
-        let freed = match self.dispatcher.free(self.workspace.clone(), id, by).await {
+        let applying = Applying {
+            workspace: self.workspace.clone(),
+            hunk,
+            owner: self.owner()?,
+            request_id: self.request_id.clone(),
+            origin: self.origin.clone(),
+        };
+        let freed = match self.dispatcher.apply_plan(applying, self.began).await {
             Ok(freed) => freed,
-            Err(refusal) => {
-                let failures = of_hunk(Some(hunk), for_model(refusal)?);
-                return Ok(self.refused(self.tool.form, &failures));
-            }
+            Err(refusal) => return Ok(self.refused(self.tool.form, &for_model(refusal)?)),
         };
         let (record, naming) = self.ended(freed).await?;
         Ok(self.shown(&record, &naming, Wording::File).await?.applied(hunk))
@@ -264,25 +268,4 @@ const fn is_for_model(reason: Reason) -> bool {
             | Reason::AlreadyApplied
             | Reason::InvalidState
     )
-}
-
-/// Refusals of a planned edit as its author knows it: by its hunk id.
-fn of_hunk(hunk: Option<FilePatchId>, mut failures: Vec<Failure>) -> Vec<Failure> {
-    for failure in &mut failures {
-        let known = hunk.and_then(|hunk| match (failure.reason, failure.detail) {
-            (Reason::NotFound, _) => Some(HunkError::Missing(hunk).failure()),
-            (Reason::WrongOwner, _) => Some(HunkError::WrongOwner(hunk).failure()),
-            (Reason::HunkExpired, _) => Some(HunkError::Expired(hunk).failure()),
-            _ => None,
-        });
-        match known {
-            Some(known) => *failure = known,
-            None if failure.detail == Some(Detail::OtherKind) => {
-                failure.hint =
-                    Some("leave existing_hunk_id out, or prepare with the tool that made the plan".to_owned());
-            }
-            None => {}
-        }
-    }
-    failures
 }

@@ -8,13 +8,14 @@ use aptix_model::batch::BlobRef;
 use aptix_model::batch_event::EventFacts;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, SessionId, WorkspaceId};
+use aptix_model::id::{BatchId, FilePatchId, HistoryId, RequestId, Revision, SessionId, WorkspaceId};
+use aptix_model::id_block;
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::session::{Session, SessionMode};
 use tokio_util::bytes::Bytes;
 
-use super::append::{replacement, submitted};
+use super::append::{former, replacement, submitted};
 use super::session::{ModeChange, ModeChanged, SESSIONS, SessionState};
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, FileUpdate, Known, Lease, Listed, ListedFile,
@@ -54,6 +55,8 @@ struct Workspace {
     events: Vec<(BatchId, Sha256Digest, EventFacts)>,
     batches: HashMap<BatchId, BatchRecord>,
     requests: HashMap<RequestId, BatchId>,
+    /// The newest batches of plans whose place another batch took.
+    hunks: HashMap<FilePatchId, BatchId>,
     order: BTreeMap<Revision, BatchId>,
     files: BTreeMap<RootedPath, CloudFile>,
     blobs: HashMap<Sha256Digest, Arc<[Bytes]>>,
@@ -71,6 +74,11 @@ impl Workspace {
         let digest = chain::next(last, [batch.0.as_bytes().as_slice(), facts.state.word().as_bytes()]);
         self.events.push((batch, digest, facts));
         self.newest()
+    }
+
+    /// The newest batch of a plan that is known by this id.
+    fn newest_of(&self, hunk: FilePatchId) -> BatchId {
+        self.hunks.get(&hunk).copied().unwrap_or_else(|| id_block::batch_id(hunk.0))
     }
 
     /// Takes a step of a batch, without its files.
@@ -180,11 +188,15 @@ impl Store for MemoryStore {
             if let Some(failure) = workspace.restricts(&batch) {
                 return Appended::Restricted(failure);
             }
-            if let Some(step) = replacement(&batch) {
-                match workspace.batches.get(&step.batch) {
-                    Some(former) if former.state == step.from => drop(workspace.step(step)),
-                    former => return Appended::NotReplaced(former.cloned().map(Box::new)),
+            if let Some(former) = former(&batch) {
+                let former = workspace.batches.get(&former).cloned();
+                let hunk = batch.preparation().and_then(|preparation| preparation.hunk);
+                let newest = hunk.map(|hunk| workspace.newest_of(hunk));
+                match former.as_ref().and_then(|former| replacement(&batch, former, newest)) {
+                    Some(step) => drop(step.and_then(|step| workspace.step(step))),
+                    None => return Appended::NotReplaced(former.map(Box::new)),
                 }
+                workspace.hunks.extend(hunk.map(|hunk| (hunk, batch.id)));
             }
             workspace.known = true;
             let new = session::of(&batch.origin).filter(|id| !workspace.sessions.contains_key(id));
@@ -237,6 +249,12 @@ impl Store for MemoryStore {
             }
             if let Some(failure) = workspace.restricts(batch).filter(|_| session::lets_go(step.to)) {
                 return Ok(Transitioned::Restricted(failure));
+            }
+            if let Some(request) = &step.freed {
+                let used = *workspace.requests.entry(request.clone()).or_insert(step.batch);
+                if used != step.batch {
+                    return Ok(Transitioned::Reused(used));
+                }
             }
             let reverted = links::reverted(batch, &step);
             let linked = links::changed(step.batch, reverted, |id| Ok(workspace.batches.get(&id).cloned()))?;
@@ -320,11 +338,12 @@ impl Store for MemoryStore {
 
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
         self.read(&workspace, |workspace| {
-            let id = match &which {
-                BatchSelector::Id(id) => Some(id),
-                BatchSelector::Request(request) => workspace.requests.get(request),
+            let id = match which {
+                BatchSelector::Id(id) => id,
+                BatchSelector::Request(request) => *workspace.requests.get(&request)?,
+                BatchSelector::Hunk(hunk) => workspace.newest_of(hunk),
             };
-            let mut batch = id.and_then(|id| workspace.batches.get(id)).cloned()?;
+            let mut batch = workspace.batches.get(&id).cloned()?;
             let session = session::of(&batch.origin).and_then(|id| workspace.sessions.get(&id));
             let is_closed = session.is_some_and(|session| session.mode == SessionMode::Restricted);
             batch.is_restricted = is_closed && session::is_in_flight(batch.state);

@@ -11,7 +11,7 @@ use aptix_model::batch::BlobRef;
 use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, HistoryId, RequestId, Revision, SessionId, Uuid, WorkspaceId};
+use aptix_model::id::{BatchId, FilePatchId, HistoryId, RequestId, Revision, SessionId, Uuid, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, Source, UnixMillis};
 use aptix_model::report::Report;
@@ -270,6 +270,8 @@ pub enum Transitioned {
     /// It would let the batch be applied, and its session may not write at present: the failure that says so; nothing
     /// changed.
     Restricted(Box<Failure>),
+    /// The request that lets it be applied was used for this other batch; nothing changed.
+    Reused(BatchId),
     /// The workspace has no such batch.
     Unknown,
 }
@@ -313,8 +315,10 @@ pub type Listed = Result<Event, Damaged>;
 pub enum BatchSelector {
     /// By its id.
     Id(BatchId),
-    /// By what it was submitted under.
+    /// By what it was submitted under, or, if it was prepared, let be applied under.
     Request(RequestId),
+    /// The newest batch of a plan, by the id that tools know the plan by.
+    Hunk(FilePatchId),
 }
 
 /// What a store counts of a workspace.

@@ -27,6 +27,7 @@ mod logs;
 mod other_versions;
 mod parts;
 mod paths;
+mod plan_store;
 mod prepared;
 mod process;
 mod questions;

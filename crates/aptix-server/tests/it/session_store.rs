@@ -26,7 +26,7 @@ fn of(session: &str, record: BatchRecord) -> BatchRecord {
 
 fn prepared(record: BatchRecord) -> BatchRecord {
     let (owner, expires) = ("ann".parse().unwrap(), UnixMillis(u64::MAX));
-    let preparation = Preparation { owner, expires, plan: None, replaces: None, freed: None };
+    let preparation = Preparation { owner, expires, plan: None, replaces: None, hunk: None, freed: None };
     BatchRecord { state: BatchState::Prepared, source: Source::Prepared(Box::new(preparation)), ..record }
 }
 

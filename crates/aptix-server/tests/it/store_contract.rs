@@ -223,7 +223,7 @@ fn file(path: &str, size_bytes: u64) -> FileUpdate {
 pub(crate) fn prepared(number: u128, request: &str, expires: u64, replaces: Option<BatchId>) -> BatchRecord {
     let (owner, expires) = ("ann".parse().unwrap(), UnixMillis(expires));
     let plan = Some(Plan { report: report(), places: vec![], evidence: vec![] });
-    let preparation = Preparation { owner, expires, plan, replaces, freed: None };
+    let preparation = Preparation { owner, expires, plan, replaces, hunk: None, freed: None };
     let source = Source::Prepared(Box::new(preparation));
     BatchRecord { state: BatchState::Prepared, source, ..batch(number, "w", request) }
 }

@@ -135,12 +135,12 @@ fn a_plan_is_applied_or_replaced_by_two_callers() {
                     expected.push_str(&first);
                 }
                 (true, false) => {
-                    assert_eq!(applied.code(), "INVALID_STATE NOT_PREPARED");
+                    assert_eq!(applied.code(), "INVALID_STATE CHANGED");
                     let apply = json!({ "hunk_id": replaced.structured["hunkId"] });
                     assert!(!callers[0].call("apply_file_modification", &apply).is_error);
                     expected.push_str(&second);
                 }
-                // Over MCP a plan keeps its id when it is replaced.
+                // A plan keeps its id when it is replaced.
                 (false, false) => {
                     assert_eq!(replaced.structured["hunkId"], hunk);
                     expected.push_str(&second);

@@ -1281,7 +1281,8 @@ pub struct Preparation {
     /// says why.
     #[prost(message, optional, tag = "4")]
     pub plan: ::core::option::Option<Plan>,
-    /// The prepared batch whose place it took; that one is BATCH_STATE_CANCELLED. Empty if there was none.
+    /// The prepared batch whose place it took; that one is BATCH_STATE_CANCELLED, or, if ToolService made both, BATCH_STATE_FAILED: a
+    /// call of a tool prepares or applies a plan again that was refused when it was applied. Empty if there was none.
     #[prost(string, tag = "5")]
     pub replaces: ::prost::alloc::string::String,
 }
@@ -4489,7 +4490,8 @@ pub mod get_batch_request {
         /// By its id.
         #[prost(string, tag = "2")]
         BatchId(::prost::alloc::string::String),
-        /// By the request id it was submitted under: lets a caller whose answer was lost find out whether the batch was stored.
+        /// By the request id it was submitted under, or by that of the ApplyPrepared which let it be applied: lets a caller whose answer
+        /// was lost find out whether the batch was stored, or freed.
         #[prost(string, tag = "3")]
         RequestId(::prost::alloc::string::String),
     }
@@ -4925,6 +4927,7 @@ pub mod batch_service_client {
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one.
         /// - NOT_FOUND: the workspace has no such batch.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used for another batch; this one stays prepared.
         /// - PERMISSION_DENIED (POLICY_DENIED.RESTRICTED_MODE): the session of its author may not write (see SessionService); it stays prepared.
         /// - FAILED_PRECONDITION (WRONG_OWNER): another owner prepared it.
         /// - FAILED_PRECONDITION (HUNK_EXPIRED): its time is over; it is BATCH_STATE_EXPIRED.
@@ -5300,6 +5303,7 @@ pub mod batch_service_server {
         /// Errors:
         /// - INVALID_ARGUMENT: an id is not one.
         /// - NOT_FOUND: the workspace has no such batch.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used for another batch; this one stays prepared.
         /// - PERMISSION_DENIED (POLICY_DENIED.RESTRICTED_MODE): the session of its author may not write (see SessionService); it stays prepared.
         /// - FAILED_PRECONDITION (WRONG_OWNER): another owner prepared it.
         /// - FAILED_PRECONDITION (HUNK_EXPIRED): its time is over; it is BATCH_STATE_EXPIRED.
@@ -6944,14 +6948,15 @@ pub mod tool_service_client {
         /// the call is repeated. Without an agent the batch waits for one. Absolute paths are refused: the workstation alone knows where
         /// its roots are.
         ///
-        /// A call that plans (TOOL_KIND_PLAN) prepares a batch, as PrepareBatch does, for an hour; hunkId of the answer names it. Only its
-        /// owner may have it applied (apply_file_modification) or replaced (existing_hunk_id): WRONG_OWNER, HUNK_EXPIRED and
-        /// INVALID_STATE.OTHER_KIND are answers.
+        /// A call that plans (TOOL_KIND_PLAN) prepares a batch, as PrepareBatch does, for an hour; hunkId of the answer names the plan. Only
+        /// its owner may have it applied (apply_file_modification) or replaced (existing_hunk_id): WRONG_OWNER, HUNK_EXPIRED and
+        /// INVALID_STATE.OTHER_KIND are answers. hunkId stays the same when the plan is replaced, and a plan whose batch failed when it was
+        /// applied can be applied or replaced again: each of these stores a new batch, which batch_id names.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id, a time or a text is not as described there; request_id is missing and the tool plans or writes; owner
         ///   is missing, the tool plans or applies a plan, and the session of origin cannot be an owner.
-        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request id was used for another batch.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request id was used for another call.
         /// - INVALID_ARGUMENT (TOO_LARGE): the answer does not fit into a message; the message names the next step.
         /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT): no agent serves the workspace, or it is of a version that carries out no calls.
         /// - UNAVAILABLE (UNAVAILABLE.AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
@@ -7054,14 +7059,15 @@ pub mod tool_service_server {
         /// the call is repeated. Without an agent the batch waits for one. Absolute paths are refused: the workstation alone knows where
         /// its roots are.
         ///
-        /// A call that plans (TOOL_KIND_PLAN) prepares a batch, as PrepareBatch does, for an hour; hunkId of the answer names it. Only its
-        /// owner may have it applied (apply_file_modification) or replaced (existing_hunk_id): WRONG_OWNER, HUNK_EXPIRED and
-        /// INVALID_STATE.OTHER_KIND are answers.
+        /// A call that plans (TOOL_KIND_PLAN) prepares a batch, as PrepareBatch does, for an hour; hunkId of the answer names the plan. Only
+        /// its owner may have it applied (apply_file_modification) or replaced (existing_hunk_id): WRONG_OWNER, HUNK_EXPIRED and
+        /// INVALID_STATE.OTHER_KIND are answers. hunkId stays the same when the plan is replaced, and a plan whose batch failed when it was
+        /// applied can be applied or replaced again: each of these stores a new batch, which batch_id names.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: an id, a time or a text is not as described there; request_id is missing and the tool plans or writes; owner
         ///   is missing, the tool plans or applies a plan, and the session of origin cannot be an owner.
-        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request id was used for another batch.
+        /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request id was used for another call.
         /// - INVALID_ARGUMENT (TOO_LARGE): the answer does not fit into a message; the message names the next step.
         /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT): no agent serves the workspace, or it is of a version that carries out no calls.
         /// - UNAVAILABLE (UNAVAILABLE.AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.

@@ -2,7 +2,7 @@
 
 use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch::Origin;
-use aptix_model::id::{BatchId, RequestId, Revision, Uuid};
+use aptix_model::id::{BatchId, FilePatchId, RequestId, Revision, Uuid};
 use aptix_model::id_block;
 use aptix_model::record::{BatchRecord, Preparation, Reverting, Source, UnixMillis};
 use aptix_model::report::Report;
@@ -19,13 +19,16 @@ use crate::store::StoreError;
 const LOCAL: u8 = 4;
 /// A prepared batch; the state of one that its owner let be applied.
 const PREPARED: u8 = 5;
+/// A prepared batch whose plan tools know by the id of another batch's.
+const NAMED: u8 = 8;
 /// A batch that takes another one back.
 const REVERT: u8 = 7;
 
 /// What never changes about a batch. Its ids follow from its own.
 pub(super) fn encode_batch(batch: &BatchRecord) -> Slice {
-    let version = match batch.source {
+    let version = match &batch.source {
         Source::Submitted => VERSION,
+        Source::Prepared(preparation) if preparation.hunk.is_some() => NAMED,
         Source::Prepared(_) => PREPARED,
         Source::Local { .. } => LOCAL,
         Source::Revert(_) => REVERT,
@@ -40,12 +43,17 @@ pub(super) fn encode_batch(batch: &BatchRecord) -> Slice {
         .bytes(&batch_to_bytes(&batch.batch));
     match &batch.source {
         Source::Submitted => record.finish(),
-        Source::Prepared(preparation) => record
-            .bytes(preparation.owner.as_str().as_bytes())
-            .number(preparation.expires.0)
-            .optional(preparation.replaces.as_ref().map(|id| id.0.as_bytes().as_slice()))
-            .optional(preparation.plan.as_ref().map(plan_to_bytes).as_deref())
-            .finish(),
+        Source::Prepared(preparation) => {
+            let record = record
+                .bytes(preparation.owner.as_str().as_bytes())
+                .number(preparation.expires.0)
+                .optional(preparation.replaces.as_ref().map(|id| id.0.as_bytes().as_slice()))
+                .optional(preparation.plan.as_ref().map(plan_to_bytes).as_deref());
+            match preparation.hunk {
+                Some(hunk) => record.bytes(hunk.0.as_bytes()).finish(),
+                None => record.finish(),
+            }
+        }
         Source::Local { author, reverts } => record
             .bytes(author.kind.word().as_bytes())
             .optional(author.name.as_deref().map(str::as_bytes))
@@ -114,8 +122,8 @@ pub(super) fn decode_state(what: &str, record: &[u8]) -> Result<State, StoreErro
 pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<BatchRecord, StoreError> {
     let what = format!("batch {id}");
     let State { revision, state, updated, report, reverted_by, freed } = decode_state(&what, state)?;
-    let version =
-        batch.first().copied().filter(|version| [LOCAL, PREPARED, REVERT].contains(version)).unwrap_or(VERSION);
+    let known = [LOCAL, PREPARED, REVERT, NAMED];
+    let version = batch.first().copied().filter(|version| known.contains(version)).unwrap_or(VERSION);
     read_version(version, &what, batch, |fields| {
         let workspace = fields.text()?.parse().ok()?;
         let request_id = fields.text()?.parse().ok()?;
@@ -131,6 +139,11 @@ pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<Ba
             LOCAL => local(fields)?,
             REVERT => Source::Revert(reverting(fields)?),
             PREPARED => Source::Prepared(Box::new(preparation(fields, freed)?)),
+            NAMED => {
+                let preparation = preparation(fields, freed)?;
+                let hunk = Some(FilePatchId(fields.id()?));
+                Source::Prepared(Box::new(Preparation { hunk, ..preparation }))
+            }
             _ => Source::Submitted,
         };
         Some(BatchRecord {
@@ -177,6 +190,7 @@ fn preparation(fields: &mut Fields<'_>, freed: Option<RequestId>) -> Option<Prep
             Some(plan) => Some(plan_from_bytes(plan).ok()?),
             None => None,
         },
+        hunk: None,
         freed,
     })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
+use aptix_model::id_block;
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use fjall::{Readable, Slice, Snapshot};
@@ -147,6 +148,10 @@ impl Instant<'_> {
             BatchSelector::Request(request) => match self.get(&keys::request(workspace, request))? {
                 Some(record) => record::decode_id(&record)?,
                 None => return Ok(None),
+            },
+            BatchSelector::Hunk(hunk) => match self.get(&keys::hunk(workspace, *hunk))? {
+                Some(record) => record::decode_id(&record)?,
+                None => id_block::batch_id(hunk.0),
             },
         };
         let Some(batch) = self.get(&keys::batch(id))? else { return Ok(None) };

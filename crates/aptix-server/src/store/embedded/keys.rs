@@ -2,7 +2,7 @@
 //! which no id has, so that no workspace's keys begin like another's.
 
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, RequestId, Revision, SessionId, Uuid, WorkspaceId};
+use aptix_model::id::{BatchId, FilePatchId, RequestId, Revision, SessionId, Uuid, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::UnixMillis;
 
@@ -127,6 +127,11 @@ pub(super) fn in_flight_batch(key: &[u8]) -> Option<(SessionId, BatchId)> {
 /// The batch that a request id names.
 pub(super) fn request(workspace: &WorkspaceId, request: &RequestId) -> Key {
     of_workspace(b'r', workspace, &[request.as_str().as_bytes()])
+}
+
+/// The newest batch of a plan that tools know by this id, once another batch took the place of the first.
+pub(super) fn hunk(workspace: &WorkspaceId, hunk: FilePatchId) -> Key {
+    of_workspace(b'k', workspace, &[hunk.0.as_bytes()])
 }
 
 /// Which batch an event happened to.

@@ -131,7 +131,7 @@ fn tables_entries(tables: &Tables, found: &mut Findings) {
         let damage = match key.first() {
             Some(b'f') => record::decode_file(&value).map(drop).err(),
             Some(b'd') => record::decode_path(&value).map(drop).err(),
-            Some(b'a' | b'l' | b'r' | b'u' | b'h' | b'x') => record::decode_id(&value).map(drop).err(),
+            Some(b'a' | b'k' | b'l' | b'r' | b'u' | b'h' | b'x') => record::decode_id(&value).map(drop).err(),
             Some(b'o' | b'p') => record::decode_texts(&value).map(drop).err(),
             Some(b't') => session_record::decode_any(&value).map(drop).err(),
             Some(b'c') => session_record::decode_count(&value).map(drop).err(),

@@ -1,7 +1,8 @@
 //! What each write of the store puts: a new batch, or a step of one with the files that it left.
 
 use aptix_model::batch_event::EventFacts;
-use aptix_model::id::{BatchId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, FilePatchId, RequestId, Revision, WorkspaceId};
+use aptix_model::id_block;
 use aptix_model::record::BatchRecord;
 
 use super::batch_record;
@@ -9,7 +10,7 @@ use super::committer::{Put, View};
 use super::keys;
 use super::record::{self, Counters, Happened};
 use super::sessions;
-use crate::store::append::{replacement, submitted};
+use crate::store::append::{former, replacement, submitted};
 use crate::store::session::lets_go;
 use crate::store::{
     Appended, CloudFile, FileUpdate, Known, LocalAppended, LocalBatch, StoreError, Transition, Transitioned, Twins,
@@ -44,21 +45,43 @@ pub(super) fn append(view: &View<'_>, mut batch: BatchRecord) -> Result<(Appende
     };
     let facts = submitted(&batch);
     let mut counters = counters(view, &batch.workspace)?;
-    if let Some(step) = replacement(&batch) {
-        let former = stored(view, step.batch)?.filter(|former| former.workspace == batch.workspace);
-        match former {
-            Some(former) if former.state == step.from => puts.extend(put_step(&mut counters, former, step).1),
-            former => return Ok((Appended::NotReplaced(former.map(Box::new)), Vec::new())),
+    if let Some(former) = former(&batch) {
+        let former = stored(view, former)?.filter(|former| former.workspace == batch.workspace);
+        let hunk = batch.preparation().and_then(|preparation| preparation.hunk);
+        let newest = hunk.map(|hunk| newest_of(view, &batch.workspace, hunk)).transpose()?;
+        match former.as_ref().and_then(|former| replacement(&batch, former, newest)) {
+            Some(step) => {
+                puts.extend(
+                    former
+                        .zip(step)
+                        .map(|(former, step)| put_step(&mut counters, former, step).1)
+                        .into_iter()
+                        .flatten(),
+                );
+            }
+            None => return Ok((Appended::NotReplaced(former.map(Box::new)), Vec::new())),
         }
+        let id = record::encode_id(batch.id.0);
+        puts.extend(hunk.map(|hunk| Put::Record(keys::hunk(&batch.workspace, hunk), id)));
     }
     puts.extend(put_new(counters, &mut batch, facts));
     Ok((Appended::New(Box::new(batch)), puts))
 }
 
+/// The newest batch of a plan that tools know by this id.
+fn newest_of(view: &View<'_>, workspace: &WorkspaceId, hunk: FilePatchId) -> Result<BatchId, StoreError> {
+    let newest = view.get(&keys::hunk(workspace, hunk))?.map(|id| record::decode_id(&id)).transpose()?;
+    Ok(newest.unwrap_or_else(|| id_block::batch_id(hunk.0)))
+}
+
+/// The batch that a request id was used for.
+fn used(view: &View<'_>, workspace: &WorkspaceId, request: &RequestId) -> Result<Option<BatchId>, StoreError> {
+    view.get(&keys::request(workspace, request))?.map(|id| record::decode_id(&id)).transpose()
+}
+
 /// The batch that is stored under the request id of another one.
 fn requested(view: &View<'_>, batch: &BatchRecord) -> Result<Option<BatchRecord>, StoreError> {
-    let Some(known) = view.get(&keys::request(&batch.workspace, &batch.request_id))? else { return Ok(None) };
-    let id = record::decode_id(&known)?;
+    let Some(id) = used(view, &batch.workspace, &batch.request_id)? else { return Ok(None) };
     let known = stored(view, id)?.ok_or_else(|| StoreError::Corrupt {
         what: format!("batch {id}"),
         why: format!("it is missing although request {} names it", batch.request_id),
@@ -144,10 +167,21 @@ pub(super) fn transition(view: &View<'_>, step: Transition) -> Result<(Transitio
     if step.lease.is_some_and(|proof| !counters.lease.admits(proof)) {
         return Ok((Transitioned::OtherLease, Vec::new()));
     }
+    let freed = step
+        .freed
+        .as_ref()
+        .map(|request| Ok((keys::request(&step.workspace, request), used(view, &step.workspace, request)?)));
+    let freed = freed.transpose()?;
+    if let Some((_, Some(other))) = &freed
+        && *other != step.batch
+    {
+        return Ok((Transitioned::Reused(*other), Vec::new()));
+    }
     let (workspace, files) = (step.workspace.clone(), step.files.clone());
     let find = |id| Ok(stored(view, id)?.filter(|found| found.workspace == workspace));
     let linked = links::changed(step.batch, links::reverted(&batch, &step), find)?;
     let (batch, mut puts) = put_step(&mut counters, batch, step);
+    puts.extend(freed.map(|(key, _)| Put::Record(key, record::encode_id(batch.id.0))));
     puts.extend(linked.iter().map(put_link));
     puts.extend(put_files(view, &workspace, files, counters.newest)?);
     Ok((Transitioned::Done(batch), puts))

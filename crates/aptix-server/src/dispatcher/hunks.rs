@@ -1,0 +1,101 @@
+//! Plans as tools know them: by one id, whichever batch has the plan now (WS-MOD 4).
+//!
+//! A plan that is prepared again under its id, or applied again after it was refused, gets a new batch; the store keeps which
+//! one is the newest.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use aptix_engine::hunk::HunkError;
+use aptix_model::batch::Origin;
+use aptix_model::id::{FilePatchId, OwnerId, RequestId, WorkspaceId};
+use aptix_model::record::{BatchRecord, Preparation, Source};
+use aptix_model::state::BatchState;
+
+use super::Dispatcher;
+use super::plan_name::{PlanName, of_hunk};
+use super::refusal::Refusal;
+use super::submit::{Submission, log_repeated, request_reused};
+use crate::store::BatchSelector;
+
+/// Who has a plan applied.
+#[derive(Clone, Debug)]
+pub struct Applying {
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// The plan.
+    pub hunk: FilePatchId,
+    /// Who prepared it.
+    pub owner: OwnerId,
+    /// What makes the call repeatable.
+    pub request_id: RequestId,
+    /// Whose turn it comes from.
+    pub origin: Origin,
+}
+
+impl Dispatcher {
+    /// The newest batch of a plan.
+    ///
+    /// # Errors
+    /// NOT_FOUND, or when the store fails.
+    pub async fn newest(&self, workspace: &WorkspaceId, hunk: FilePatchId) -> Result<BatchRecord, Refusal> {
+        let found = self.store.batch(workspace.clone(), BatchSelector::Hunk(hunk)).await?;
+        found.filter(|batch| batch.hunk() == Some(hunk)).ok_or_else(|| of_hunk(HunkError::Missing(hunk)))
+    }
+
+    /// Lets a plan be applied, also one that was refused when it was applied before. Repeated under the same request id it
+    /// answers the batch as it is.
+    ///
+    /// # Errors
+    /// REQUEST_ID_REUSED, NOT_FOUND, WRONG_OWNER, HUNK_EXPIRED, ALREADY_APPLIED, INVALID_STATE (NOT_PREPARED), or when the store
+    /// fails.
+    pub async fn apply_plan(self: &Arc<Self>, applying: Applying, began: Instant) -> Result<BatchRecord, Refusal> {
+        let Applying { workspace, hunk, owner, request_id, .. } = &applying;
+        let which = BatchSelector::Request(request_id.clone());
+        if let Some(stored) = self.store.batch(workspace.clone(), which).await? {
+            return repeated(stored, &applying, began);
+        }
+        let newest = self.newest(workspace, *hunk).await?;
+        if newest.state != BatchState::Failed {
+            let by = (owner.clone(), request_id.clone());
+            let freed = self.free(workspace.clone(), newest.id, (PlanName::Hunk(*hunk), by)).await;
+            let is_replaced = freed.is_err() && self.newest(workspace, *hunk).await?.id != newest.id;
+            return if is_replaced { Err(of_hunk(HunkError::Replaced(*hunk))) } else { freed };
+        }
+        let preparation = self.may_use(&newest, owner, PlanName::Hunk(*hunk))?;
+        let source = Source::Prepared(Box::new(Preparation {
+            replaces: Some(newest.id),
+            hunk: Some(*hunk),
+            freed: Some(request_id.clone()),
+            ..preparation.clone()
+        }));
+        let state = self.state_when_free(workspace, &newest.batch);
+        let Applying { workspace, request_id, origin, .. } = applying.clone();
+        let record = Submission { workspace, request_id, batch: newest.batch, origin }.into_record();
+        let record = BatchRecord { state, source, ..record };
+        let this = Arc::clone(self);
+        self.to_the_end(async move { this.append_prepared(record, began).await }).await
+    }
+
+    /// Refuses the use of a batch whose place could not be taken.
+    pub(super) async fn not_replaced(&self, batch: &BatchRecord, name: PlanName) -> Refusal {
+        let PlanName::Hunk(hunk) = name else { return name.not_prepared(batch) };
+        match self.newest(&batch.workspace, hunk).await {
+            Ok(newest) if newest.id == batch.id => name.not_prepared(&newest),
+            Ok(_) => of_hunk(HunkError::Replaced(hunk)),
+            Err(refusal) => refusal,
+        }
+    }
+}
+
+/// The batch that an earlier call under the same request id let be applied, if it is the same call.
+fn repeated(stored: BatchRecord, applying: &Applying, began: Instant) -> Result<BatchRecord, Refusal> {
+    let is_freed = stored.preparation().is_some_and(|preparation| {
+        preparation.owner == applying.owner && preparation.freed.as_ref() == Some(&applying.request_id)
+    });
+    if is_freed && stored.hunk() == Some(applying.hunk) {
+        log_repeated(&stored, began);
+        return Ok(stored);
+    }
+    Err(request_reused(stored.id))
+}
