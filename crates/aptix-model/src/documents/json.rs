@@ -232,7 +232,7 @@ fn rest_at<'t>(text: &'t str, error: &serde_json::Error) -> &'t str {
 
 /// A whole number; one that no integer type holds becomes the nearest that one does, so that the range check names it.
 #[derive(Clone, Copy, Serialize)]
-pub(crate) struct Whole(pub(super) i64);
+pub(crate) struct Whole(pub(crate) i64);
 
 impl<'de> Deserialize<'de> for Whole {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,5 +1,6 @@
 //! Arguments that several tools have: ranges of lines, limits, and one of a few words.
 
+use crate::documents::json::Whole;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
@@ -43,7 +44,16 @@ pub(super) fn range(text: &str) -> Result<(i64, Option<i64>), Failure> {
     })
 }
 
-/// The limit that a call asks for, or the usual one; capped, which the answer then says.
-pub(super) fn limit(asked: Option<u32>, usual: u32, most: u32) -> u32 {
-    asked.filter(|asked| *asked > 0).unwrap_or(usual).min(most)
+/// The count that an argument asks for, or the usual one for 0 and for none; capped, which the answer then says.
+pub(super) fn count(field: &str, asked: Option<Whole>, usual: u32, most: u32) -> Result<u32, Failure> {
+    match asked.map_or(0, |Whole(asked)| asked) {
+        0 => Ok(usual),
+        1.. => Ok(asked.and_then(|Whole(asked)| u32::try_from(asked).ok()).map_or(most, |asked| asked.min(most))),
+        negative => {
+            Err(Failure::new(Reason::InvalidRequest, format!("{field} is {negative}, expected a count from 0"))
+                .detail(Detail::Number)
+                .field(field)
+                .hint(format!("give 1 to {most}, or leave it out")))
+        }
+    }
 }

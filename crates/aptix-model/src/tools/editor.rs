@@ -39,10 +39,10 @@ const COMMANDS: [&str; 4] = ["view", "create", "str_replace", "insert"];
 /// Read for `view` alone; the other commands are a document.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "the fields of the other commands are for the schema; the parser of documents reads them")]
 struct Arguments {
     /// What is done
     #[schemars(extend("enum" = COMMANDS))]
+    #[expect(dead_code, reason = "for the schema; it was read before")]
     command: String,
     /// The file, from the workspace root: src/main.rs; view: or a directory
     path: String,
@@ -61,7 +61,7 @@ struct Arguments {
 }
 
 /// Two line numbers, or none; as a list, or as the JSON text of one.
-struct Range(Vec<i64>);
+struct Range(Vec<Whole>);
 
 impl<'de> Deserialize<'de> for Range {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -76,9 +76,9 @@ impl<'de> Deserialize<'de> for Range {
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Range, A::Error> {
                 let mut lines = Vec::new();
                 while let Some(line) = list.next_element()? {
-                    lines.push(line);
-                    if lines.len() > 2 {
-                        return Err(A::Error::invalid_length(lines.len(), &self));
+                    // A third one is enough to refuse the range.
+                    if lines.len() < 3 {
+                        lines.push(line);
                     }
                 }
                 Ok(Range(lines))
@@ -133,22 +133,28 @@ fn unknown(word: &str) -> Failure {
 }
 
 fn view(arguments: Arguments, roots: &Roots) -> Result<Call, Failure> {
-    let Arguments { path, view_range, file_text, old_str, new_str, insert_text, .. } = arguments;
-    for (field, value) in
-        [("file_text", file_text), ("old_str", old_str), ("new_str", new_str), ("insert_text", insert_text)]
-    {
-        if value.is_some_and(|value| !value.is_empty()) {
+    let Arguments { path, view_range, file_text, old_str, new_str, insert_line, insert_text, .. } = arguments;
+    let has_text = |text: Option<String>| text.is_some_and(|text| !text.is_empty());
+    for (field, is_given) in [
+        ("file_text", has_text(file_text)),
+        ("old_str", has_text(old_str)),
+        ("new_str", has_text(new_str)),
+        ("insert_line", insert_line.is_some_and(|Whole(line)| line != 0)),
+        ("insert_text", has_text(insert_text)),
+    ] {
+        if is_given {
             return Err(Failure::new(Reason::InvalidRequest, format!("'{field}' does not belong to command 'view'"))
                 .detail(Detail::UnexpectedField)
                 .field(field)
                 .hint(format!("leave '{field}' out, or choose the command that has it")));
         }
     }
-    let range = view_range.map(|range| lines(&range.0)).transpose()?.flatten();
+    let range = view_range.map(lines).transpose()?.flatten();
     Ok(Call::Look(Look::View(View { path: roots.directory(Some(&path))?, range })))
 }
 
-fn lines(range: &[i64]) -> Result<Option<(u32, Option<u32>)>, Failure> {
+fn lines(Range(range): Range) -> Result<Option<(u32, Option<u32>)>, Failure> {
+    let range: Vec<_> = range.into_iter().map(|Whole(line)| line).collect();
     let refuse = |detail: Detail, message: String| {
         Failure::new(Reason::LineRange, message)
             .detail(detail)
@@ -159,7 +165,7 @@ fn lines(range: &[i64]) -> Result<Option<(u32, Option<u32>)>, Failure> {
         let line = u32::try_from(line).ok().filter(|line| *line > 0);
         line.ok_or_else(|| refuse(Detail::Number, format!("{range:?} names a line that no file has")))
     };
-    match *range {
+    match *range.as_slice() {
         [] | [0, 0] => Ok(None),
         [first, -1] => Ok(Some((number(first)?, None))),
         [first, last] if last < first && last > 0 => {

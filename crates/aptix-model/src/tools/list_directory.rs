@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::arguments::limit;
+use super::arguments::count;
 use super::look::{Look, MOST_LISTED, USUAL_LISTED};
 use super::roots::Roots;
 use super::skipped::SkippedFiles;
 use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
+use crate::documents::json::Whole;
 use crate::failure::Failure;
 use crate::live::{FilePage, ListFiles};
 
@@ -34,7 +35,7 @@ struct Arguments {
     /// The directory, from the workspace root; empty: all of it
     path: Option<String>,
     /// Files at most; 0: 200; never more than 1000
-    max_files: Option<u32>,
+    max_files: Option<Whole>,
     /// nextPageToken of the page before; empty: the first page
     page_token: Option<String>,
 }
@@ -89,7 +90,7 @@ impl Listed {
 fn call(arguments: &Arguments, roots: &Roots) -> Result<Call, Failure> {
     Ok(Call::Look(Look::List(ListFiles {
         directory: roots.directory(arguments.path.as_deref())?,
-        page_size: limit(arguments.max_files, USUAL_LISTED, MOST_LISTED) as usize,
+        page_size: count("max_files", arguments.max_files, USUAL_LISTED, MOST_LISTED)? as usize,
         page_token: arguments.page_token.clone().unwrap_or_default(),
     })))
 }

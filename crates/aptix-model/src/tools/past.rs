@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::arguments::limit;
+use super::arguments::count;
 use super::look::{Look, MOST_BATCHES, USUAL_BATCHES};
 use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
+use crate::documents::json::Whole;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
@@ -28,7 +29,7 @@ pub(super) const HISTORY: Tool = Tool {
     output: answer::or_errors::<Batches>,
     parse: |text, roots| {
         read(text, |arguments: History| {
-            let most = limit(arguments.max_batches, USUAL_BATCHES, MOST_BATCHES) as usize;
+            let most = count("max_batches", arguments.max_batches, USUAL_BATCHES, MOST_BATCHES)? as usize;
             Ok(Call::Look(Look::History { most, path: roots.directory(arguments.path.as_deref())? }))
         })
     },
@@ -71,7 +72,7 @@ struct History {
     /// Only batches that touched this file or directory, from the workspace root; empty: all
     path: Option<String>,
     /// Batches at most; 0: 20; never more than 200
-    max_batches: Option<u32>,
+    max_batches: Option<Whole>,
 }
 
 #[derive(Deserialize, JsonSchema)]

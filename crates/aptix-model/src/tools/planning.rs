@@ -9,6 +9,7 @@ use super::arguments::{Words, word};
 use super::tool::Call;
 use crate::batch::{Anchor, AnchorEdit, AnchorMatch, AnchorPlace, FileEdit, FilePatch, Occurrence, Target};
 use crate::documents::fields::given;
+use crate::documents::json::Whole;
 use crate::failure::Failure;
 use crate::id::FilePatchId;
 use crate::path::document_spelling;
@@ -37,7 +38,7 @@ pub(super) const MATCHES: Words<AnchorMatch> = &[
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a number from 1, or \"last\"; 0 or empty for none")]
 pub(super) enum Which {
-    Number(u32),
+    Number(Whole),
     Word(String),
 }
 
@@ -91,8 +92,8 @@ pub(super) fn matching(text: Option<&str>) -> Result<AnchorMatch, Failure> {
 
 fn occurrence(which: Option<Which>) -> Result<Option<Occurrence>, Failure> {
     let word = match which {
-        None | Some(Which::Number(0)) => return Ok(None),
-        Some(Which::Number(number)) => return Ok(Some(Occurrence::Number(number))),
+        None => return Ok(None),
+        Some(Which::Number(Whole(number))) => number.to_string(),
         Some(Which::Word(word)) => word,
     };
     match (word.as_str(), word.parse()) {
@@ -100,7 +101,7 @@ fn occurrence(which: Option<Which>) -> Result<Option<Occurrence>, Failure> {
         ("last", _) => Ok(Some(Occurrence::Last)),
         (_, Ok(number)) => Ok(Some(Occurrence::Number(number))),
         (_, Err(_)) => {
-            let shown = word.chars().take(40).collect::<String>().to_string();
+            let shown: String = word.chars().take(40).collect();
             Err(Failure::new(Reason::InvalidRequest, format!("{shown:?} is no occurrence"))
                 .detail(Detail::Occurrence)
                 .field("occurrence")

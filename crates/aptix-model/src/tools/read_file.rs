@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::arguments::{limit, range};
+use super::arguments::{count, range};
 use super::look::{Look, MOST_LINES, ReadFile, USUAL_LINES};
 use super::roots::Roots;
 use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::documents::fields::given;
+use crate::documents::json::Whole;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
@@ -38,7 +39,7 @@ struct Arguments {
     /// 10~20, 10, 10~ or ~20; empty: from the first line
     range: Option<String>,
     /// How many lines at most; 0: 500; never more than 5000
-    max_lines: Option<u32>,
+    max_lines: Option<Whole>,
 }
 
 /// The lines of a file, and what there is to know about it.
@@ -110,7 +111,7 @@ fn call(arguments: Arguments, roots: &Roots) -> Result<ReadFile, Failure> {
             .detail(Detail::Inverted)
             .field("range"));
     }
-    let max_lines = limit(arguments.max_lines, USUAL_LINES, MOST_LINES);
+    let max_lines = count("max_lines", arguments.max_lines, USUAL_LINES, MOST_LINES)?;
     Ok(ReadFile { path: roots.file(&arguments.path)?, start_line, end_line, max_lines })
 }
 

@@ -6,13 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::arguments::{Words, limit, names, word};
+use super::arguments::{Words, count, names, word};
 use super::look::{Case, Look, MOST_CONTEXT, MOST_RESULTS, Search, USUAL_FILES, USUAL_RESULTS};
 use super::roots::Roots;
 use super::skipped::SkippedFiles;
 use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::documents::fields::given;
+use crate::documents::json::Whole;
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
@@ -69,11 +70,11 @@ struct Arguments {
     /// *.rs for names at any depth, src/**/*.rs for paths from the root down; empty: any file
     glob: Option<String>,
     /// Files at most; 0: 100; never more than 2000
-    max_files: Option<u32>,
+    max_files: Option<Whole>,
     /// Lines at most that ripgrep_content shows; 0: 200; never more than 2000
-    max_results: Option<u32>,
+    max_results: Option<Whole>,
     /// Lines that ripgrep_content shows above and below each; 0: none; never more than 20
-    context: Option<u32>,
+    context: Option<Whole>,
 }
 
 /// As for files, but there has to be a pattern.
@@ -153,9 +154,9 @@ fn call(arguments: Arguments, roots: &Roots) -> Result<Search, Failure> {
         path: roots.directory(arguments.path.as_deref())?,
         case: word("case", arguments.case.as_deref(), CASES, hint)?,
         glob: given(arguments.glob),
-        max_files: limit(arguments.max_files, USUAL_FILES, MOST_RESULTS),
-        max_results: limit(arguments.max_results, USUAL_RESULTS, MOST_RESULTS),
-        context: arguments.context.unwrap_or_default().min(MOST_CONTEXT),
+        max_files: count("max_files", arguments.max_files, USUAL_FILES, MOST_RESULTS)?,
+        max_results: count("max_results", arguments.max_results, USUAL_RESULTS, MOST_RESULTS)?,
+        context: count("context", arguments.context, 0, MOST_CONTEXT)?,
     })
 }
 

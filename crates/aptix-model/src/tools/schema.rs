@@ -50,11 +50,8 @@ fn answer(schema: &mut Schema) {
     transform_subschemas(&mut answer, schema);
 }
 
-/// Gives 32-bit numbers their maximum, and removes null from the types of optional arguments.
+/// Removes null from the types of optional arguments.
 fn argument(schema: &mut Schema) {
-    if schema.get("format").is_some_and(|format| format == "uint32") {
-        schema.insert("maximum".into(), u32::MAX.into());
-    }
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|name| name != "null");
         if let [only] = types.as_slice() {

@@ -3,6 +3,7 @@
 //! The natural schema of a tool leaves optional arguments out of `required`. The strict one is for constrained sampling: what
 //! a provider cannot enforce is dropped from the schema, and stays in force in the parser.
 
+use core::cell::Cell;
 use core::fmt;
 use core::str::FromStr;
 
@@ -42,7 +43,7 @@ impl Shape {
     }
 
     /// Describes a tool to a provider. A strict schema has every argument; one without a value is null, except in Anthropic's
-    /// shape, which may still leave it out.
+    /// shape, where it may still be left out, and where a tool with many optional arguments is not strict.
     #[must_use]
     pub fn render(self, tool: &Tool, is_strict: bool) -> Value {
         let (name, about, schema) = (tool.name, tool.description, self.schema(tool, is_strict));
@@ -63,7 +64,7 @@ impl Shape {
                 "type": "function",
                 "function": { "name": name, "description": about, "parameters": schema, "strict": is_strict },
             }),
-            Self::Anthropic if is_strict => {
+            Self::Anthropic if is_strict && is_strict_for_anthropic(tool) => {
                 json!({ "name": name, "description": about, "input_schema": schema, "strict": true })
             }
             Self::Anthropic => json!({ "name": name, "description": about, "input_schema": schema }),
@@ -82,7 +83,11 @@ impl Shape {
                     keep(&mut schema, &OPENAI_STRICT);
                 }
             }
-            Self::Anthropic => keep(&mut schema, &ANTHROPIC_STRICT),
+            Self::Anthropic => {
+                if is_strict_for_anthropic(tool) {
+                    keep(&mut schema, &ANTHROPIC_STRICT);
+                }
+            }
             Self::Gemini => {
                 if is_strict {
                     fill(&mut schema, Absent::Nullable);
@@ -126,6 +131,8 @@ const OPENAI_STRICT: [&str; 11] = [
 /// What Anthropic's constrained sampling knows; it bounds no number and no list.
 const ANTHROPIC_STRICT: [&str; 7] =
     ["type", "description", "enum", "items", "properties", "required", "additionalProperties"];
+/// Optional arguments of a tool that is strict for Anthropic, which takes 20 strict tools with 24 optional arguments in all.
+const ANTHROPIC_OPTIONAL: usize = 3;
 /// What is common to the versions of Gemini's subset of OpenAPI.
 const GEMINI: [&str; 11] = [
     "type",
@@ -160,6 +167,20 @@ fn each(schema: &mut Value, change: &dyn Fn(&mut Map<String, Value>)) {
         each(items, change);
     }
     change(schema);
+}
+
+/// Whether a tool leaves the others room in what Anthropic takes of strict tools.
+fn is_strict_for_anthropic(tool: &Tool) -> bool {
+    let optional = Cell::new(0);
+    each(&mut Value::Object(tool.input_schema()), &|schema| {
+        let count = |key: &str| match schema.get(key) {
+            Some(Value::Object(properties)) => properties.len(),
+            Some(Value::Array(names)) => names.len(),
+            _ => 0,
+        };
+        optional.set(optional.get() + count("properties").saturating_sub(count("required")));
+    });
+    optional.get() <= ANTHROPIC_OPTIONAL
 }
 
 /// Drops every keyword but these.

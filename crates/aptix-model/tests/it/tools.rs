@@ -1,8 +1,11 @@
 //! The catalogue of tools: what models read of it, and that its schemas are those of the parsers.
 
+mod doc_calls;
 mod guide;
 mod schemas;
+mod shape_calls;
 mod shapes;
+mod values;
 
 use std::path::Path;
 

@@ -4,160 +4,15 @@
 use aptix_model::tools::catalogue::TOOLS;
 use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::{Call, Tool};
+use jsonschema::Validator;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Texts with a grammar of their own, which no schema describes, by their key.
-fn texts(key: &str) -> Option<&'static [&'static str]> {
-    Some(match key {
-        "path" | "file_path" | "to" => &["a", "src/main.rs", "./a\\b", "\u{e4}/\u{1f600}.txt"],
-        "input" => &["*** Begin Patch\n*** Delete File: a\n*** End Patch\n"],
-        "patch" => &["--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n+y\n"],
-        "id" => &["0", "018f6d2e-7c1a", "018f6d2e-7c1a-7b3e-9d55-0123456789ab"],
-        "batch_id" => &["018f6d2e-7c1a-7b3e-9d55-012345670000"],
-        "range" => &["1", "10~20", "3~", "~7", "~"],
-        "hunk_id" => &["018f6d2e-7c1a-7b3e-9d55-0123456789ab"],
-        "existing_hunk_id" => &["", "018f6d2e-7c1a-7b3e-9d55-0123456789ab"],
-        "occurrence" => &["", "0", "3", "last"],
-        _ => return None,
-    })
-}
+use super::values::{Making, required, types, values};
 
-/// Keys of a change that belong to some operations only: a flat schema cannot say which.
-fn belongs(operation: &str, key: &str) -> bool {
-    match key {
-        "afterLine" => operation == "insert",
-        "startLine" | "endLine" | "expectedOriginalLines" => matches!(operation, "replace" | "delete"),
-        "newLines" => matches!(operation, "insert" | "replace"),
-        "content" => operation != "delete",
-        "contentFormat" => operation != "delete",
-        "view_range" => operation == "view",
-        "file_text" => operation == "create",
-        "old_str" => operation == "str_replace",
-        "new_str" => operation == "str_replace",
-        "insert_line" => operation == "insert",
-        "insert_text" => operation == "insert",
-        "oldText" => operation == "replace",
-        "toClipboard" => operation == "replace",
-        _ => true,
-    }
-}
-
-/// Whether a change of an operation needs the key.
-fn is_needed(key: &str) -> bool {
-    !matches!(key, "toClipboard" | "view_range") && (key == "content" || !belongs("", key))
-}
-
-/// Values that a schema accepts; `key` names the property.
-fn values(schema: &Value, key: &str) -> BoxedStrategy<Value> {
-    if let Some(words) = schema["enum"].as_array() {
-        return proptest::sample::select(words.clone()).boxed();
-    }
-    match &schema["type"] {
-        Value::String(name) => of_type(name, schema, key),
-        Value::Array(names) => {
-            let types = names.iter().map(|name| of_type(name.as_str().unwrap(), schema, key));
-            proptest::strategy::Union::new(types).boxed()
-        }
-        other => panic!("{key}: {other}"),
-    }
-}
-
-fn of_type(name: &str, schema: &Value, key: &str) -> BoxedStrategy<Value> {
-    let bound = |name: &str| schema[name].as_u64();
-    match name {
-        "object" => objects(schema),
-        "array" => {
-            let least = bound("minItems").unwrap_or(0) as usize;
-            let counts = if key == "view_range" { 2..3 } else { least..least + 3 };
-            proptest::collection::vec(values(&schema["items"], key), counts).prop_map(Value::Array).boxed()
-        }
-        "boolean" => any::<bool>().prop_map(Value::Bool).boxed(),
-        "integer" => {
-            // Two numbers are a range of lines: the rest of it is no matter of a schema.
-            if key == "view_range" {
-                return Just(Value::from(7)).boxed();
-            }
-            let (least, most) = (bound("minimum").unwrap(), bound("maximum").unwrap_or(u64::MAX));
-            prop_oneof![least..=most, least..=least + 3, Just(most)].prop_map(Value::from).boxed()
-        }
-        "string" => match texts(key) {
-            Some(texts) => proptest::sample::select(texts).prop_map(Value::from).boxed(),
-            None => {
-                let least = bound("minLength").unwrap_or(0) as usize;
-                let most = bound("maxLength").map_or(30, |most| most.min(30) as usize);
-                let characters = proptest::collection::vec(any::<char>(), least..=most);
-                characters.prop_map(|characters| characters.into_iter().collect::<String>().into()).boxed()
-            }
-        },
-        other => panic!("{key}: {other}"),
-    }
-}
-
-fn objects(schema: &Value) -> BoxedStrategy<Value> {
-    let properties = schema["properties"].as_object().unwrap();
-    let has_operations = ["operation", "command"].iter().any(|key| properties.contains_key(*key));
-    let members: Vec<_> = properties
-        .iter()
-        .map(|(key, schema_of)| {
-            let always = required(schema).any(|name| name == key) || (has_operations && is_needed(key));
-            let value = values(schema_of, key).prop_map(Some);
-            let value = if always { value.boxed() } else { prop_oneof![2 => value, 1 => Just(None)].boxed() };
-            let key = key.clone();
-            value.prop_map(move |value| Some((key.clone(), value?)))
-        })
-        .collect();
-    members
-        .prop_map(|members| {
-            let mut object: Map<_, _> = members.into_iter().flatten().collect();
-            let operation =
-                ["operation", "command"].iter().find_map(|key| object.get(*key)?.as_str()).map(str::to_owned);
-            if let Some(operation) = operation {
-                object.retain(|key, _| belongs(&operation, key));
-            }
-            Value::Object(object)
-        })
-        .boxed()
-}
-
-fn required(schema: &Value) -> impl Iterator<Item = &str> {
-    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str)
-}
-
-/// Whether a schema accepts a value, as far as schemas of arguments use the language.
-fn accepts(schema: &Value, value: &Value) -> bool {
-    let types = match &schema["type"] {
-        Value::Array(names) => names.clone(),
-        name => vec![name.clone()],
-    };
-    let is = |name: &str| types.iter().any(|one| one == name);
-    let within = |number: Option<u64>, least: &str, most: &str| {
-        number.is_some_and(|number| {
-            number >= schema[least].as_u64().unwrap_or(0) && schema[most].as_u64().is_none_or(|most| number <= most)
-        })
-    };
-    let is_word = schema["enum"].as_array().is_none_or(|words| words.contains(value));
-    is_word
-        && match value {
-            Value::Object(object) => {
-                is("object")
-                    && schema["additionalProperties"] == false
-                    && required(schema).all(|key| object.contains_key(key))
-                    && object.iter().all(|(key, value)| {
-                        let schema = schema["properties"].get(key);
-                        schema.is_some_and(|schema| accepts(schema, value))
-                    })
-            }
-            Value::Array(items) => {
-                is("array")
-                    && within(Some(items.len() as u64), "minItems", "maxItems")
-                    && items.iter().all(|item| accepts(&schema["items"], item))
-            }
-            Value::String(text) => is("string") && within(Some(text.chars().count() as u64), "minLength", "maxLength"),
-            Value::Number(number) => is("integer") && within(number.as_u64(), "minimum", "maximum"),
-            Value::Bool(_) => is("boolean"),
-            Value::Null => false,
-        }
+/// What holds arguments against the schema of a tool.
+fn validator(tool: &Tool) -> Validator {
+    jsonschema::validator_for(&Value::Object(tool.input_schema())).unwrap()
 }
 
 /// The same arguments with one required key less, or one unknown key more, at every object in them.
@@ -202,7 +57,7 @@ fn is_left_to_the_engine(arguments: &Value) -> bool {
 fn calls() -> impl Strategy<Value = (Tool, Value)> {
     proptest::sample::select(TOOLS).prop_flat_map(|tool| {
         let schema = Value::Object(tool.input_schema());
-        (Just(tool), values(&schema, ""))
+        (Just(tool), values(&schema, "", Making::Meaningful))
     })
 }
 
@@ -212,11 +67,12 @@ proptest! {
     #[test]
     fn what_a_schema_accepts_its_parser_accepts((tool, arguments) in calls()) {
         let schema = Value::Object(tool.input_schema());
-        prop_assert!(accepts(&schema, &arguments), "{} {arguments}", tool.name);
+        let validator = validator(&tool);
+        prop_assert!(validator.is_valid(&arguments), "{} {arguments}", tool.name);
         let parsed = tool.parse(&arguments.to_string(), &Roots::default());
         prop_assert!(parsed.is_ok(), "{} {arguments}: {parsed:?}", tool.name);
         for wrong in spoilt(&schema, &arguments) {
-            prop_assert!(!accepts(&schema, &wrong), "{} {wrong}", tool.name);
+            prop_assert!(!validator.is_valid(&wrong), "{} {wrong}", tool.name);
             let is_refused = tool.parse(&wrong.to_string(), &Roots::default()).is_err();
             prop_assert!(is_refused || is_left_to_the_engine(&wrong), "{} {wrong}", tool.name);
         }
@@ -256,7 +112,7 @@ fn is_said_by(key: &str, object: &Map<String, Value>) -> bool {
 }
 
 fn filler(schema: &Value, fill: Fill) -> Option<Value> {
-    let is = |name: &str| schema["type"] == name || schema["type"].as_array().is_some_and(|types| types[0] == name);
+    let is = |name: &str| types(schema).first() == Some(&name);
     match fill {
         Fill::Null => Some(Value::Null),
         Fill::Empty if is("string") => Some("".into()),
@@ -301,7 +157,7 @@ fn without_warnings(mut call: Call) -> Call {
 fn arguments_are_an_object() {
     for tool in TOOLS {
         for arguments in [json!([]), json!(null), json!("x"), json!(3)] {
-            assert!(!accepts(&Value::Object(tool.input_schema()), &arguments), "{} {arguments}", tool.name);
+            assert!(!validator(tool).is_valid(&arguments), "{} {arguments}", tool.name);
             assert!(tool.parse(&arguments.to_string(), &Roots::default()).is_err(), "{} {arguments}", tool.name);
         }
     }
