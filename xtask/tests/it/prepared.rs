@@ -3,8 +3,10 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
+use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
+use aptix_model::wire::v1::file_service_client::FileServiceClient;
 use aptix_model::wire::v1::prepare_batch_request::Content;
 use tonic::transport::Channel;
 
@@ -14,26 +16,51 @@ use crate::processes::{Machine, Server, connected, eventually, served, wait_unti
 struct Caller {
     runtime: tokio::runtime::Runtime,
     batches: BatchServiceClient<Channel>,
+    files: FileServiceClient<Channel>,
 }
 
 impl Caller {
     fn of(server: &Server) -> Self {
         let (runtime, channel) = connected(server);
-        Self { runtime, batches: BatchServiceClient::new(channel) }
+        Self { runtime, batches: BatchServiceClient::new(channel.clone()), files: FileServiceClient::new(channel) }
     }
 
     fn prepare(&mut self, request: &str, document: &str) -> v1::Batch {
         let document = v1::Document { dialect: String::new(), text: document.as_bytes().to_vec().into() };
+        self.prepare_content(request, Content::Document(document))
+    }
+
+    /// Prepares a batch that creates a file of an uploaded blob.
+    fn prepare_blob(&mut self, request: &str, path: &str, blob: &v1::BlobRef) -> v1::Batch {
+        self.prepare_content(request, Content::Edit(created(path, blob)))
+    }
+
+    fn prepare_content(&mut self, request: &str, content: Content) -> v1::Batch {
         let request = v1::PrepareBatchRequest {
             workspace_id: "demo".to_owned(),
             request_id: request.to_owned(),
             owner: "ann".to_owned(),
-            content: Some(Content::Document(document)),
+            content: Some(content),
             view: v1::BatchView::Full.into(),
             ..v1::PrepareBatchRequest::default()
         };
         let answer = self.runtime.block_on(self.batches.prepare_batch(request)).unwrap();
         answer.into_inner().batch.unwrap()
+    }
+
+    fn upload(&mut self, content: &[u8]) -> v1::BlobRef {
+        use v1::upload_blob_request::Part;
+        let blob = v1::BlobRef { sha256: sha256(content).to_string(), size_bytes: content.len() as u64 };
+        let start = v1::UploadBlobStart {
+            workspace_id: "demo".to_owned(),
+            blob: Some(blob.clone()),
+            ..v1::UploadBlobStart::default()
+        };
+        let chunks = content.chunks(1 << 20).map(|chunk| Part::Chunk(chunk.to_vec().into()));
+        let parts = std::iter::once(Part::Start(start)).chain(chunks);
+        let parts: Vec<_> = parts.map(|part| v1::UploadBlobRequest { part: Some(part) }).collect();
+        self.runtime.block_on(self.files.upload_blob(tokio_stream::iter(parts))).unwrap();
+        blob
     }
 
     fn apply(&mut self, batch: &v1::Batch) {
@@ -62,6 +89,16 @@ impl Caller {
         });
         ended.unwrap()
     }
+}
+
+/// An edit that creates a file of an uploaded blob.
+fn created(path: &str, blob: &v1::BlobRef) -> v1::Edit {
+    let content = Some(v1::create_file::Content::Blob(blob.clone()));
+    let create = v1::CreateFile { content, ..v1::CreateFile::default() };
+    let action = Some(v1::file_patch::Action::CreateFile(create));
+    let target = Some(v1::file_patch::Target::Path(path.to_owned()));
+    let files = vec![v1::FilePatch { target, action, ..v1::FilePatch::default() }];
+    v1::Edit { files, ..v1::Edit::default() }
 }
 
 fn replace(old: &str, new: &str) -> String {
@@ -110,6 +147,62 @@ fn plans_survive_restarts_and_move_with_their_places() {
         v1::BatchState::Applied,
         "a repeat plans nothing"
     );
+}
+
+/// Content that was uploaded is planned, and written after restarts of both processes; what comes of a document whose content is
+/// too large for a question goes the same way. A batch whose blob is no text is stored as failed, and one that is cancelled
+/// writes nothing.
+#[test]
+fn content_in_blobs_is_planned_and_applied_after_restarts() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let agent = machine.agent(&server);
+    wait_until_served(&server);
+    let mut caller = Caller::of(&server);
+    let lines = "one more line\n".repeat(200_000);
+    let blob = caller.upload(lines.as_bytes());
+    let uploaded = caller.prepare_blob("r1", "a.txt", &blob);
+    assert_eq!(uploaded.state(), v1::BatchState::Prepared, "{:?}", uploaded.report);
+    let report = uploaded.preparation.clone().unwrap().plan.unwrap().report.unwrap();
+    assert_eq!(report.files[0].sha256, Some(blob.sha256.clone()), "{report:?}");
+    let document = |path: &str| serde_json::json!({ "path": path, "content": lines }).to_string();
+    let detached = caller.prepare("r2", &document("b.txt"));
+    assert_eq!(detached.state(), v1::BatchState::Prepared, "{:?}", detached.report);
+    let cancelled = caller.prepare_blob("r3", "c.txt", &blob);
+    let binary = caller.upload(b"\xff\xfe\0");
+    let refused = caller.prepare_blob("r4", "d.txt", &binary);
+    let failure = refused.report.as_ref().map(|report| &report.failures[0]);
+    let found = failure.map(|failure| (failure.reason.as_str(), failure.path.as_str()));
+    assert_eq!((refused.state(), found), (v1::BatchState::Failed, Some(("NOT_TEXT", "d.txt"))));
+    let preview = v1::SubmitBatchRequest {
+        workspace_id: "demo".to_owned(),
+        request_id: "r5".to_owned(),
+        content: Some(v1::submit_batch_request::Content::Edit(created("e.txt", &blob))),
+        validate_only: true,
+        ..v1::SubmitBatchRequest::default()
+    };
+    let previewed = caller.runtime.block_on(caller.batches.submit_batch(preview)).unwrap().into_inner().preview;
+    assert_eq!(previewed.unwrap().outcome(), v1::Outcome::Applied);
+    assert_eq!(machine.files(), [], "nothing is written yet");
+
+    let address = server.address.clone();
+    drop((agent, server, caller));
+    let server = machine.server_at(&address);
+    let _agent = machine.agent(&server);
+    let mut caller = Caller::of(&server);
+    let cancel = v1::CancelBatchRequest {
+        workspace_id: "demo".to_owned(),
+        batch_id: cancelled.batch_id.clone(),
+        ..v1::CancelBatchRequest::default()
+    };
+    caller.runtime.block_on(caller.batches.cancel_batch(cancel)).unwrap();
+    for batch in [&uploaded, &detached] {
+        caller.apply(batch);
+        let ended = caller.ended(batch);
+        assert_eq!(ended.state(), v1::BatchState::Applied, "{:?}", ended.report);
+    }
+    let written = ["a.txt", "b.txt"].map(|path| (path.to_owned(), lines.clone()));
+    assert!(machine.files() == written, "the contents are those of the blob, and no other file is there");
 }
 
 /// The command line prepares a batch, shows its plan, and lets its owner have it applied, once.

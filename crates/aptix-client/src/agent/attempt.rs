@@ -3,12 +3,12 @@
 use std::cell::{Cell, RefCell};
 
 use aptix_model::actor::Actor;
-use aptix_model::batch::{Batch, BlobRef, Content, FileEdit, FilePatch};
+use aptix_model::batch::{Batch, FileEdit, FilePatch};
 use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
-use aptix_model::limits::{Limits, REPORT_DIFF_BYTES};
+use aptix_model::limits::REPORT_DIFF_BYTES;
 use aptix_model::plan::Plan;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchRecord, Source};
@@ -18,6 +18,7 @@ use aptix_model::state::BatchState;
 use tokio_util::sync::CancellationToken;
 
 use super::approval::Question;
+use super::blobs;
 use super::error::AgentError;
 use super::service::{Agent, Session};
 use super::warnings;
@@ -26,7 +27,6 @@ use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::traced::Traced;
 use crate::apply::{self, ApplyOptions, Hidden, Mode, Refusal};
 use crate::connection::receipt::{self, Receipt};
-use crate::connection::{CallError, Connection};
 use crate::person::user::user;
 use crate::undo;
 use crate::workspace::keep::outbox;
@@ -96,7 +96,7 @@ pub(super) async fn attempt(
         Some(None) => return Ok(Err(vec![without_plan()])),
     };
     let fetched = tokio::select! {
-        fetched = fetch_blobs(&session.connection, record.batch.clone()) => fetched,
+        fetched = blobs::in_batch(&session.connection, record.batch.clone()) => fetched,
         () = withdrawn.cancelled() => return Err(Unfinished::cancelled(session, traced)),
     };
     let batch = match fetched {
@@ -122,57 +122,6 @@ pub(super) async fn attempt(
         true => Unfinished::Interrupted,
         false => Unfinished::cancelled(session, traced),
     })
-}
-
-/// Replaces every blob by its text; an error is one that may pass.
-async fn fetch_blobs(connection: &Connection, mut batch: Batch) -> Result<Result<Batch, Failure>, CallError> {
-    let mut fetched: u64 = 0;
-    for (index, file) in batch.files.iter_mut().enumerate() {
-        let Some(content) = file.edit.content_mut() else { continue };
-        let Content::Blob(blob) = *content else { continue };
-        fetched = fetched.saturating_add(blob.size_bytes);
-        let text = match check_size(blob, fetched) {
-            Ok(()) => connection.download(blob).await.map_or_else(unavailable, |bytes| Ok(text(bytes)))?,
-            Err(failure) => Err(failure),
-        };
-        match text {
-            Ok(text) => *content = Content::Text(text),
-            Err(failure) => return Ok(Err(failure.file(index, file.target.as_str()))),
-        }
-    }
-    Ok(Ok(batch))
-}
-
-fn text(bytes: Vec<u8>) -> Result<String, Failure> {
-    String::from_utf8(bytes).map_err(|error| {
-        let message = format!("the blob is not UTF-8: byte {} is wrong", error.utf8_error().valid_up_to());
-        Failure::new(Reason::NotText, message).detail(Detail::Encoding)
-    })
-}
-
-/// The failure of a blob that the server does not have, or has other bytes for.
-fn unavailable<T>(error: CallError) -> Result<Result<T, Failure>, CallError> {
-    if error.is_passing() {
-        return Err(error);
-    }
-    let failure = error.into_failures().into_iter().next();
-    let failure = failure.unwrap_or_else(|| Failure::new(Reason::BlobMissing, "the blob did not come"));
-    Ok(Err(match failure.reason {
-        Reason::NotFound => Failure { reason: Reason::BlobMissing, ..failure },
-        _ => failure,
-    }))
-}
-
-/// Nothing is fetched that could not be written, nor more for one batch than a file may have.
-fn check_size(blob: BlobRef, fetched: u64) -> Result<(), Failure> {
-    let Limits { created_bytes, file_bytes, .. } = Limits::DEFAULT;
-    let (found, most) = match blob.size_bytes {
-        size if size > created_bytes => (size, created_bytes),
-        _ if fetched > file_bytes => (fetched, file_bytes),
-        _ => return Ok(()),
-    };
-    let message = format!("the content has {found} bytes, at most {most} are accepted");
-    Err(Failure::new(Reason::TooLarge, message).detail(Detail::File).hint("send several smaller batches"))
 }
 
 /// What is to be done for a batch whose blobs are fetched.

@@ -5,6 +5,7 @@
 mod answer_places;
 mod approval;
 mod attempt;
+mod blobs;
 mod cloud_copy;
 mod delivery;
 mod editors;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use aptix_engine::preview::edit_evidence;
-use aptix_model::batch::{Batch, Content, FileEdit, Origin};
+use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::failure::Failure;
 use aptix_model::id::WorkspaceId;
 use aptix_model::limits::{EVIDENCE_BYTES, PLACES_BYTES, REPORT_DIFF_BYTES};
@@ -12,9 +12,8 @@ use aptix_model::plan::{Place, Plan, Planned};
 use aptix_model::presence::QuestionKind;
 use aptix_model::preview::EditEvidence;
 use aptix_model::question::{Question, Reply};
-use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{FileReport, Report, Warning};
-use aptix_model::wire::question::{Answer, Ask};
+use aptix_model::wire::question::Answer;
 
 use super::report::refusal;
 use super::tool_replies;
@@ -50,11 +49,8 @@ impl Answering for FromDisk {
         ]
     }
 
-    fn answer(&self, local: &Workspace, policies: &PolicyFiles, ask: &Ask, wanted: &Wanted) -> Answer {
-        let reply = match Question::try_from(ask.0.clone()) {
-            Ok(question) => self.reply(local, policies, &question, &|| wanted.is_over()),
-            Err(failures) => failed(failures),
-        };
+    fn answer(&self, local: &Workspace, policies: &PolicyFiles, question: &Question, wanted: &Wanted) -> Answer {
+        let reply = self.reply(local, policies, question, &|| wanted.is_over());
         Answer(without_places(local, policies, reply).into())
     }
 }
@@ -94,13 +90,6 @@ impl FromDisk {
     }
 }
 
-/// Why a question cannot be answered; a server that checks it never asks it.
-fn failed(failures: Vec<Failure>) -> Reply {
-    let first = failures.into_iter().next();
-    let unknown = || Failure::new(Reason::InvalidRequest, "the question cannot be understood");
-    Reply::Failed(Box::new(first.unwrap_or_else(unknown)))
-}
-
 /// What a batch would do if it were applied now, and a person agreed where one has to; else the report that says why it would do
 /// nothing.
 fn plan(
@@ -109,21 +98,6 @@ fn plan(
     (batch, origin): (&Batch, &Origin),
     is_over: &dyn Fn() -> bool,
 ) -> Result<Plan, Report> {
-    let blobs: Vec<_> = batch
-        .files
-        .iter()
-        .enumerate()
-        .filter(|(_, file)| matches!(file.edit.content(), Some(Content::Blob(_))))
-        .map(|(index, file)| {
-            Failure::new(Reason::InvalidRequest, "content that was uploaded as a blob is not previewed")
-                .detail(Detail::UnexpectedField)
-                .hint("give the content in the edit, or submit the batch without a preview")
-                .file(index, file.target.as_str())
-        })
-        .collect();
-    if !blobs.is_empty() {
-        return Err(refusal(blobs));
-    }
     let (mut asked, mut places, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
     let mode = Mode::Preview { is_over };
     let options = ApplyOptions { origin, diff_bytes: REPORT_DIFF_BYTES, ..ApplyOptions::new(policy, mode) };

@@ -42,7 +42,7 @@ pub(super) async fn run(agent: &Arc<Agent>, progress: &mut Progress) -> Result<O
         Position::Revision(_) => OnceLock::new(),
     };
     let alive = CancellationToken::new();
-    let desk = Desk::new(Arc::clone(agent), feed.answers(), alive.clone());
+    let desk = Desk::new(Arc::clone(agent), (connection.clone(), feed.answers()), alive.clone());
     let inbox = Inbox { feed, connection: connection.clone(), desk, alive: alive.clone() };
     let session = Arc::new(Session::new(Arc::clone(agent), (connection, lease), history, alive));
     let delivered = CancellationToken::new();

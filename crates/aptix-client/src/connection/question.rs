@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use aptix_model::failure::Failure;
 use aptix_model::limits::MESSAGE_BYTES;
 use aptix_model::presence::QuestionKind;
+use aptix_model::question::Question as Asked;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::wire::question::{Answer, Ask};
 use aptix_model::wire::v1;
@@ -23,9 +24,9 @@ pub trait Answering: fmt::Debug + Send + Sync {
     /// The kinds of question that it answers; the server asks no others.
     fn kinds(&self) -> &[QuestionKind];
 
-    /// Answers one question. It may block, and is called for several questions at one time. What takes long checks
+    /// Answers one question; content of a batch has come with it, never as a blob. It may block, and is called for several questions at one time. What takes long checks
     /// [`Wanted::is_over`] again and again, and returns any answer once that is true.
-    fn answer(&self, local: &Workspace, policy: &PolicyFiles, ask: &Ask, wanted: &Wanted) -> Answer;
+    fn answer(&self, local: &Workspace, policy: &PolicyFiles, question: &Asked, wanted: &Wanted) -> Answer;
 }
 
 /// Answers nothing.
@@ -37,7 +38,7 @@ impl Answering for Unanswered {
         &[]
     }
 
-    fn answer(&self, _: &Workspace, _: &PolicyFiles, _: &Ask, _: &Wanted) -> Answer {
+    fn answer(&self, _: &Workspace, _: &PolicyFiles, _: &Asked, _: &Wanted) -> Answer {
         unsupported()
     }
 }

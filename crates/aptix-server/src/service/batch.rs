@@ -292,7 +292,9 @@ impl BatchService {
             checked?;
             let record = self.dispatcher.rehearse(submission).await?;
             let (workspace, batch) = (&record.workspace, &record.batch);
-            previewed = preview(&self.dispatcher, asker, workspace, (batch, dialect), self.patience).await?;
+            previewed =
+                preview(&self.dispatcher, asker, workspace, (batch, dialect, contents.is_empty()), self.patience)
+                    .await?;
             trace.log(began.elapsed(), Event::Checked(&record.batch));
             without_ids(record, view)
         } else {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aptix_model::batch::{Atomicity, Batch, Content, Origin};
+use aptix_model::batch::{Atomicity, Batch, Origin};
 use aptix_model::documents::Dialect;
 use aptix_model::documents::terms::in_terms_of;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::Trace;
 use aptix_model::failure::Failure;
 use aptix_model::id::WorkspaceId;
-use aptix_model::limits::{EVIDENCE_BYTES, INLINE_BYTES, PLACES_BYTES};
+use aptix_model::limits::{EVIDENCE_BYTES, PLACES_BYTES};
 use aptix_model::plan::{Place, Plan, Planned};
 use aptix_model::preview::EditEvidence;
 use aptix_model::reason::{Detail, Reason};
@@ -58,7 +58,6 @@ pub(super) async fn keep(
 ) -> Result<BatchRecord, Refusal> {
     refuse_per_file(&submitted.submission.batch)?;
     let checked = dispatcher.check(&submitted.submission).await.map_err(|refusal| submitted.in_terms(refusal));
-    let asked = question(&submitted.submission.batch, &submitted.submission.origin);
     let contents = submitted.detach_contents();
     if let Some(stored) = dispatcher.prepared_before(&submitted.submission, preparing).await? {
         return Ok(stored);
@@ -66,13 +65,14 @@ pub(super) async fn keep(
     dispatcher.check_mode(&submitted.submission.workspace, &submitted.submission.origin).await?;
     checked?;
     dispatcher.check_replaced(&submitted.submission, preparing).await?;
-    let planned = plan(dispatcher, (asker, patience), &submitted, asked?).await?;
-    check_room(&submitted.submission.batch, &planned)?;
-    let submission = submitted.submission;
+    let asked = question(&submitted.submission.batch, &submitted.submission.origin)?;
+    // The agent downloads them for the plan. Where none comes of it, they go as other blobs that no batch names.
     for (blob, bytes) in contents {
-        dispatcher.keep_content(&asker.peer, &submission.workspace, blob, bytes).await?;
+        dispatcher.keep_content(&asker.peer, &submitted.submission.workspace, blob, bytes).await?;
     }
-    dispatcher.keep_prepared(submission, (preparing, planned), began).await
+    let planned = plan(dispatcher, (asker, patience), &submitted, asked).await?;
+    check_room(&submitted.submission.batch, &planned)?;
+    dispatcher.keep_prepared(submitted.submission, (preparing, planned), began).await
 }
 
 /// Refuses to prepare a batch that is applied file by file: its plan would bind files that may be refused.
@@ -138,27 +138,11 @@ fn preparing(request: &v1::PrepareBatchRequest) -> Result<Preparing, Vec<Failure
     }
 }
 
-/// What the agent is asked.
+/// What the agent is asked; content that was uploaded as a blob it downloads.
 ///
 /// # Errors
-/// When content was uploaded, or a message cannot carry the edit.
+/// When a message cannot carry the edit.
 fn question(batch: &Batch, origin: &Origin) -> Result<Ask, Failure> {
-    let has_blob = |content: Option<&Content>| matches!(content, Some(Content::Blob(_)));
-    if let Some(index) = batch.files.iter().position(|file| has_blob(file.edit.content())) {
-        let message = "content that was uploaded as a blob cannot be prepared";
-        let failure = Failure::new(Reason::InvalidRequest, message).detail(Detail::UnexpectedField);
-        let field = format!("edit.files[{index}]");
-        return Err(failure.field(field).hint("give the content in the edit, or submit the batch with SubmitBatch"));
-    }
-    let is_large =
-        |content: Option<&Content>| matches!(content, Some(Content::Text(text)) if text.len() > INLINE_BYTES);
-    if let Some(index) = batch.files.iter().position(|file| is_large(file.edit.content())) {
-        let message = format!("a prepared batch has at most {INLINE_BYTES} bytes of content for each file");
-        let failure = Failure::new(Reason::TooLarge, message).detail(Detail::File);
-        let path = batch.files.get(index).map_or("", |file| file.target.as_str());
-        let failure = failure.field(format!("files[{index}]")).file(index, path);
-        return Err(failure.hint("create a smaller file, or submit it with SubmitBatch, which applies it at once"));
-    }
     let (edit, origin) = (Some(batch.clone().into()), Some(origin.clone().into()));
     let ask = Ask(question::Ask::Prepare(v1::PrepareQuestion { edit, origin }));
     if ask.size() <= fit::ROOM {

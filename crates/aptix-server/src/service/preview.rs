@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use aptix_model::batch::{Atomicity, Batch, Content};
+use aptix_model::batch::{Atomicity, Batch};
 use aptix_model::documents::Dialect;
 use aptix_model::documents::terms::in_terms_of;
 use aptix_model::failure::Failure;
@@ -26,17 +26,16 @@ use crate::dispatcher::refusal::Refusal;
 use crate::ticket::Asker;
 
 /// The report that the batch would have, from the agent; where none previews it, from the cloud copies of its files if it does
-/// not fit them, else nothing. Content in blobs is not previewed.
+/// not fit them, else nothing. The agent cannot preview a batch whose content is nowhere stored (`is_whole` is false).
 pub(super) async fn preview(
     dispatcher: &Dispatcher,
     asker: &Asker,
     workspace: &WorkspaceId,
-    (batch, dialect): (&Batch, Option<Dialect>),
+    (batch, dialect, is_whole): (&Batch, Option<Dialect>, bool),
     patience: Duration,
 ) -> Result<Option<v1::Report>, Refusal> {
     let serving = dispatcher.serving(workspace);
-    let has_blobs = batch.files.iter().any(|file| matches!(file.edit.content(), Some(Content::Blob(_))));
-    if has_blobs || !serving.is_some_and(|serving| serving.presence.answers(QuestionKind::Preview)) {
+    if !is_whole || !serving.is_some_and(|serving| serving.presence.answers(QuestionKind::Preview)) {
         return early(dispatcher, workspace, (batch, dialect)).await;
     }
     let ask = Ask(question::Ask::Preview(batch.clone().into()));

@@ -127,8 +127,9 @@ async fn unreferenced_blobs_are_deleted() {
     assert_eq!(sizes().await, [true, true, false]);
     client.upload("w", b"unnamed.").await.unwrap();
     let named = Content::Blob(blob(b"unnamed."));
-    client.submit(submit("w", "r3", vec![create_file("c", named)])).await.unwrap();
-    assert_eq!(store.sweep_blobs(UnixMillis(u64::MAX)).await, Ok(0));
+    let batch = client.submit(submit("w", "r3", vec![create_file("c", named)])).await.unwrap();
+    crate::prepared::cancel(&mut client, &batch.batch_id).await.unwrap();
+    assert_eq!(store.sweep_blobs(UnixMillis(u64::MAX)).await, Ok(0), "a batch that ended is kept, with its content");
     assert_eq!(sizes().await, [true, true, true]);
 }
 

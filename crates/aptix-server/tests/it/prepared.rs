@@ -268,11 +268,11 @@ async fn what_cannot_be_prepared_is_said_or_stored_as_failed() {
     };
     let status = prepare(&mut client, wrong).await.unwrap_err();
     assert_eq!(fields(&status), ["requestId", "content", "owner", "existingBatchId", "timeToLive"]);
-    let blob = client.upload("w", b"x").await.unwrap();
-    let uploaded = crate::server::create_file("a.txt", v1::create_file::Content::Blob(blob));
-    let uploaded = v1::Edit { files: vec![uploaded], ..v1::Edit::default() };
-    let uploaded = v1::PrepareBatchRequest { content: Some(Content::Edit(uploaded)), ..asked("r1", "ann") };
-    assert_refused(prepare(&mut client, uploaded).await, Code::InvalidArgument, "INVALID_REQUEST", "UNEXPECTED_FIELD");
+    let blob = v1::BlobRef { sha256: "0".repeat(64), size_bytes: 1 };
+    let absent = crate::server::create_file("a.txt", v1::create_file::Content::Blob(blob));
+    let absent = v1::Edit { files: vec![absent], ..v1::Edit::default() };
+    let absent = v1::PrepareBatchRequest { content: Some(Content::Edit(absent)), ..asked("r1", "ann") };
+    assert_refused(prepare(&mut client, absent).await, Code::FailedPrecondition, "BLOB_MISSING", "");
     *disk.twist.lock().unwrap() = None;
     assert_refused(prepare(&mut client, asked("r1", "ann")).await, Code::Internal, "INTERNAL", "WRONG_ANSWER");
     *disk.twist.lock().unwrap() = Some(Box::new(|answer| {
@@ -288,17 +288,4 @@ async fn what_cannot_be_prepared_is_said_or_stored_as_failed() {
     assert_eq!(refused.preparation.as_ref().unwrap().plan, None);
     assert_eq!(code(apply(&mut client, &refused.batch_id, "ann", "a1").await), "INVALID_STATE.NOT_PREPARED");
     agent.abort();
-}
-
-/// Content that a question to the agent cannot carry is refused before the agent is asked, with a way out that there is.
-#[tokio::test]
-async fn content_that_is_too_large_to_be_prepared_is_refused_without_a_word_about_blobs() {
-    let server = Server::start();
-    let mut client = server.connect().await;
-    let text = serde_json::json!({ "path": "a.txt", "content": "x\n".repeat(600_000) }).to_string();
-    let document = v1::Document { dialect: String::new(), text: text.into_bytes().into() };
-    let large = v1::PrepareBatchRequest { content: Some(Content::Document(document)), ..asked("r1", "ann") };
-    let status = prepare(&mut client, large).await.unwrap_err();
-    assert_eq!(refusal(&status), (Code::InvalidArgument, "TOO_LARGE".into(), "FILE".into()), "{status:?}");
-    assert!(status.message().contains("SubmitBatch") && !status.message().contains("blob"), "{status:?}");
 }

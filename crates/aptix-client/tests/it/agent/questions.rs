@@ -9,14 +9,15 @@ use aptix_client::connection::question::{Answering, Wanted};
 use aptix_client::policy::files::PolicyFiles;
 use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_model::presence::QuestionKind;
-use aptix_model::wire::question::{Answer, Ask};
+use aptix_model::question::Question;
+use aptix_model::wire::question::Answer;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::question::Ask as Asked;
 use aptix_model::wire::v1::serve_response::Message;
 
 use super::scene::{Scene, batch, blob, create, eventually};
 
-/// Answers to be read at once, with 2 MiB for the workspace "large"; is looked at, and previews, for as long as that is wanted;
+/// Answers to be read at once, with 2 MiB for the file "large"; is looked at, and previews, for as long as that is wanted;
 /// lists too much; and cannot be searched.
 #[derive(Debug, Default)]
 struct Scripted {
@@ -29,10 +30,10 @@ impl Answering for Scripted {
         &[QuestionKind::Read, QuestionKind::Stat, QuestionKind::List, QuestionKind::Search, QuestionKind::Preview]
     }
 
-    fn answer(&self, local: &Workspace, _: &PolicyFiles, ask: &Ask, wanted: &Wanted) -> Answer {
+    fn answer(&self, local: &Workspace, _: &PolicyFiles, question: &Question, wanted: &Wanted) -> Answer {
         assert_eq!(local.roots().len(), 1);
-        match ask.kind() {
-            QuestionKind::Stat | QuestionKind::Preview | QuestionKind::Prepare | QuestionKind::Tool => {
+        match question {
+            Question::Stat(_) | Question::Preview(_) | Question::Prepare(..) | Question::Tool(_) => {
                 self.begun.fetch_add(1, Ordering::SeqCst);
                 while !wanted.is_over() {
                     std::thread::park_timeout(Duration::from_millis(1));
@@ -40,16 +41,15 @@ impl Answering for Scripted {
                 self.ended.fetch_add(1, Ordering::SeqCst);
                 Answer(v1::answer::Answer::StatFiles(v1::StatFilesResponse::default()))
             }
-            QuestionKind::List => {
+            Question::List(_) => {
                 let next_page_token = "x".repeat(5 << 20);
                 let page = v1::ListFilesResponse { next_page_token, ..v1::ListFilesResponse::default() };
                 Answer(v1::answer::Answer::ListFiles(page))
             }
-            QuestionKind::Search => panic!("on purpose"),
-            QuestionKind::Read => {
-                let Asked::ReadFiles(asked) = &ask.0 else { panic!("{ask:?}") };
+            Question::Search(_) => panic!("on purpose"),
+            Question::Read(files) => {
                 let mut answer = v1::ReadFilesResponse::default();
-                if asked.workspace_id == "large" {
+                if format!("{files:?}").contains("large") {
                     self.begun.fetch_add(1, Ordering::SeqCst);
                     let file = v1::FileContent { content: Some(vec![0; 2 << 20].into()), ..v1::FileContent::default() };
                     answer.results.push(v1::FileResult { result: Some(v1::file_result::Result::File(file)) });
@@ -62,12 +62,21 @@ impl Answering for Scripted {
 
 const HOUR: Duration = Duration::from_secs(3600);
 
+fn by_path(path: &str) -> v1::FileSelector {
+    v1::FileSelector { file: Some(v1::file_selector::File::Path(path.to_owned())) }
+}
+
+fn read_file(path: &str) -> Asked {
+    let files = vec![v1::FilePart { file: Some(by_path(path)), range: None }];
+    Asked::ReadFiles(v1::ReadFilesRequest { files, ..v1::ReadFilesRequest::default() })
+}
+
 fn read() -> Asked {
-    Asked::ReadFiles(v1::ReadFilesRequest::default())
+    read_file("small")
 }
 
 fn stat() -> Asked {
-    Asked::StatFiles(v1::StatFilesRequest::default())
+    Asked::StatFiles(v1::StatFilesRequest { files: vec![by_path("small")], ..v1::StatFilesRequest::default() })
 }
 
 /// A scene whose agent answers, once it is connected.
@@ -110,7 +119,11 @@ async fn questions_are_answered_by_kind_and_whatever_fails_says_why() {
     let cases = [
         (Some(read()), None),
         (Some(Asked::ListFiles(v1::ListFilesRequest::default())), Some("TOO_LARGE")),
-        (Some(Asked::SearchFiles(v1::SearchFilesRequest::default())), Some("INTERNAL")),
+        (
+            Some(Asked::SearchFiles(v1::SearchFilesRequest { pattern: "x".to_owned(), ..Default::default() })),
+            Some("INTERNAL"),
+        ),
+        (Some(Asked::ReadFiles(v1::ReadFilesRequest::default())), Some("INVALID_REQUEST")),
         (None, Some("UNAVAILABLE")),
     ];
     for (number, (question, expected)) in (1..).zip(cases) {
@@ -204,8 +217,7 @@ async fn answers_that_are_not_taken_are_bounded() {
     let (scene, scripted) = scene().await;
     scene.server.hear_answers(false);
     for question_id in 1..=60 {
-        let large = v1::ReadFilesRequest { workspace_id: "large".to_owned(), ..v1::ReadFilesRequest::default() };
-        ask(&scene, question_id, HOUR, Asked::ReadFiles(large));
+        ask(&scene, question_id, HOUR, read_file("large"));
     }
     eventually("it makes answers", || scripted.begun.load(Ordering::SeqCst) >= 12).await;
     // It has time for more while it applies a batch.

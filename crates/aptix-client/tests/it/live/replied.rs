@@ -9,8 +9,8 @@ use aptix_client::apply::{ApplyOptions, Mode, apply};
 use aptix_client::connection::question::{Answering, Wanted};
 use aptix_engine::digest::sha256;
 use aptix_model::batch::{Batch, FileEdit, FilePatch, Target};
+use aptix_model::question::Question;
 use aptix_model::reason::Reason;
-use aptix_model::wire::question::Ask;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::answer::Answer;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,10 @@ use super::Scene;
 
 fn reply_within(scene: &Scene, time: Duration, ask: v1::question::Ask) -> Answer {
     let wanted = Wanted::for_time(time, CancellationToken::new());
-    FromDisk::default().answer(&scene.workspace, &scene.policies, &Ask(ask), &wanted).0
+    match Question::try_from(ask) {
+        Ok(question) => FromDisk::default().answer(&scene.workspace, &scene.policies, &question, &wanted).0,
+        Err(failures) => Answer::Failure(failures[0].clone().into()),
+    }
 }
 
 fn reply(scene: &Scene, ask: v1::question::Ask) -> Answer {
@@ -139,11 +142,6 @@ fn a_preview_reports_and_writes_nothing() {
     // A file that a person has to agree to: the preview says so.
     let report = preview(&scene, ".github/workflows/x.yml", write("on: push\n"));
     assert_eq!((report.outcome(), report.warnings[0].code.as_str()), (v1::Outcome::Applied, "APPROVAL_REQUIRED"));
-    let blob = v1::BlobRef { sha256: sha256(b"x").to_string(), size_bytes: 1 };
-    let content = Some(v1::create_file::Content::Blob(blob));
-    let create = v1::CreateFile { content, overwrite: false, content_format: None };
-    let report = preview(&scene, "b.txt", v1::file_patch::Action::CreateFile(create));
-    assert_eq!((report.outcome(), report.failures[0].reason.as_str()), (v1::Outcome::Failed, "INVALID_REQUEST"));
     assert_eq!(kept(), before);
     scene.put_policy("mode = 'restricted'");
     let report = preview(&scene, "a.txt", line_patch("old\n"));

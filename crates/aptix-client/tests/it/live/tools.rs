@@ -8,9 +8,8 @@ use aptix_client::apply::{ApplyOptions, Mode, apply};
 use aptix_client::connection::question::{Answering, Wanted};
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
-use aptix_model::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Target};
-use aptix_model::wire::question::Ask;
-use aptix_model::wire::v1;
+use aptix_model::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Origin, Target};
+use aptix_model::question::{Question, ToolCall};
 use aptix_model::wire::v1::answer::Answer;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +22,7 @@ fn call(scene: &Scene, tool: &str, arguments: &str) -> Value {
         scene.workspace.roots().iter().map(|root| scene.place.path().join("as/written").join(root.name()));
     let answering = FromDisk { workspace: None, directories: directories.collect() };
     let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
-    let ask = Ask(v1::question::Ask::CallTool(v1::ToolQuestion { tool, arguments, origin: None }));
+    let ask = Question::Tool(ToolCall { tool, arguments, origin: Origin::default() });
     let wanted = Wanted::for_time(Duration::from_secs(60), CancellationToken::new());
     let Answer::CallTool(answer) = answering.answer(&scene.workspace, &scene.policies, &ask, &wanted).0 else {
         panic!("no answer of a tool")

@@ -3559,7 +3559,7 @@ pub mod question {
         /// Lines that match.
         #[prost(message, tag = "6")]
         SearchFiles(super::SearchFilesRequest),
-        /// What would become of a batch.
+        /// What would become of a batch. The agent downloads the blobs that it names.
         #[prost(message, tag = "7")]
         Preview(super::Edit),
         /// The plan of a batch that is being prepared.
@@ -3573,7 +3573,7 @@ pub mod question {
 /// Asks for the plan of a batch.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PrepareQuestion {
-    /// What is to happen. Content comes with it, never as a blob.
+    /// What is to happen. The agent downloads the blobs that it names.
     #[prost(message, optional, tag = "1")]
     pub edit: ::core::option::Option<Edit>,
     /// Whose turn it comes from.
@@ -4374,8 +4374,8 @@ pub struct SubmitBatchResponse {
     #[prost(message, optional, tag = "1")]
     pub batch: ::core::option::Option<Batch>,
     /// What would become of the batch, as a report; only with validate_only. The agent that serves the workspace makes it; it
-    /// previews no content in blobs. Without an agent that previews, the server compares line patches with the cloud copies of
-    /// their files, as far as these have at most 1 MiB together: then the preview has the failures, with SOURCE_CLOUD, and is absent
+    /// previews no document whose content is too large for a message. Without its preview, the server compares line patches with the
+    /// cloud copies of their files, as far as these have at most 1 MiB together: then the preview has the failures, with SOURCE_CLOUD, and is absent
     /// if there are none. That is an early answer only: a stored batch is refused by the agent alone, from the files on disk.
     /// Where the batch and the preview are too large for a message, the batch's content is left out first, then the finer points
     /// of the preview.
@@ -4882,13 +4882,14 @@ pub mod batch_service_client {
         /// Plans a batch and stores it with its plan, to be looked at and then applied by ApplyPrepared, or by nobody. The agent that
         /// serves the workspace plans it now, and writes nothing. The answer is sent once the batch is durable: BATCH_STATE_PREPARED,
         /// or ended with a report if the plan was refused (BATCH_STATE_FAILED, or BATCH_STATE_REJECTED by an agent that refuses every
-        /// batch).
+        /// batch). Blobs that the edit names were uploaded before; the agent downloads them for the plan, and again to apply it. They
+        /// are kept as long as the batch is, however it ends.
         ///
         /// Repeating the call with the same request_id, content, origin, owner and existing_batch_id stores nothing, asks no agent, and
         /// answers the batch as it is now.
         ///
         /// Errors: those of SubmitBatch, and
-        /// - INVALID_ARGUMENT: the owner is not acceptable, time_to_live is not more than 0, or the edit names a blob as content.
+        /// - INVALID_ARGUMENT: the owner is not acceptable, or time_to_live is not more than 0.
         /// - FAILED_PRECONDITION (WRONG_OWNER, HUNK_EXPIRED, INVALID_STATE.OTHER_KIND, INVALID_STATE.NOT_PREPARED): the batch of
         ///   existing_batch_id belongs to another owner, has expired, has another kind of edit, or is not prepared any more; nothing
         ///   is stored.
@@ -5275,13 +5276,14 @@ pub mod batch_service_server {
         /// Plans a batch and stores it with its plan, to be looked at and then applied by ApplyPrepared, or by nobody. The agent that
         /// serves the workspace plans it now, and writes nothing. The answer is sent once the batch is durable: BATCH_STATE_PREPARED,
         /// or ended with a report if the plan was refused (BATCH_STATE_FAILED, or BATCH_STATE_REJECTED by an agent that refuses every
-        /// batch).
+        /// batch). Blobs that the edit names were uploaded before; the agent downloads them for the plan, and again to apply it. They
+        /// are kept as long as the batch is, however it ends.
         ///
         /// Repeating the call with the same request_id, content, origin, owner and existing_batch_id stores nothing, asks no agent, and
         /// answers the batch as it is now.
         ///
         /// Errors: those of SubmitBatch, and
-        /// - INVALID_ARGUMENT: the owner is not acceptable, time_to_live is not more than 0, or the edit names a blob as content.
+        /// - INVALID_ARGUMENT: the owner is not acceptable, or time_to_live is not more than 0.
         /// - FAILED_PRECONDITION (WRONG_OWNER, HUNK_EXPIRED, INVALID_STATE.OTHER_KIND, INVALID_STATE.NOT_PREPARED): the batch of
         ///   existing_batch_id belongs to another owner, has expired, has another kind of edit, or is not prepared any more; nothing
         ///   is stored.
