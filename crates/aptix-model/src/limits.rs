@@ -35,6 +35,10 @@ impl Limits {
 /// Bytes of one document.
 pub const DOCUMENT_BYTES: usize = 64 << 20;
 
+/// Lines of one document, or items of the lists in one of JSON, and lines of each list of a message: an empty one takes two
+/// bytes there, and a hundred in memory.
+pub const LINES: usize = 1 << 19;
+
 /// Tokens of the texts of one search patch, together.
 pub const SEARCH_PATCH_TOKENS: usize = 60_000;
 

@@ -2,7 +2,7 @@
 
 use super::dialect::Dialect;
 use crate::failure::Failure;
-use crate::limits::DOCUMENT_BYTES;
+use crate::limits::{DOCUMENT_BYTES, LINES};
 use crate::reason::{Detail, Reason};
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -23,6 +23,19 @@ pub(super) fn check_size(bytes: &[u8]) -> Result<&[u8], Failure> {
             .hint(format!("send a document in one of the dialects: {}", Dialect::ALL.map(Dialect::name).join(", "))));
     }
     Ok(bytes)
+}
+
+/// Refuses a text of more lines than are read: each takes many times its own room.
+pub(super) fn check_lines(bytes: &[u8]) -> Result<(), Failure> {
+    let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
+    if lines <= LINES { Ok(()) } else { Err(too_many_lines(&format!("{lines} lines"))) }
+}
+
+/// Refuses a document that has more lines than are read.
+pub(super) fn too_many_lines(found: &str) -> Failure {
+    Failure::new(Reason::TooLarge, format!("the document has {found}, at most {LINES} are read"))
+        .detail(Detail::Document)
+        .hint("send several smaller batches, one after the other")
 }
 
 /// The text of a document, which is UTF-8.

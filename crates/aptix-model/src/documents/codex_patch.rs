@@ -12,7 +12,7 @@ use crate::batch::{
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::path::document_spelling;
-use crate::reason::{Detail, Reason};
+use crate::reason::Detail;
 use crate::report::Warning;
 
 pub(super) const BEGIN: &str = "*** Begin Patch";
@@ -25,9 +25,6 @@ const END_OF_FILE: &str = "*** End of File";
 const ENVIRONMENT: &str = "*** Environment ID:";
 const CHUNK: &str = "@@";
 
-/// Lines and anchors of all updates together: far more than any author writes, and few enough to be kept.
-const LINES: usize = 1_000_000;
-
 /// Whether a text begins as a codex patch does.
 pub(super) fn begins(text: &str) -> bool {
     let mut lines = lines(text).filter(|line| !is_blank(line)).map(|line| line.text);
@@ -39,8 +36,7 @@ pub(super) fn begins(text: &str) -> bool {
 
 pub(super) fn parse(text: &str) -> Parsed {
     let mut lines = lines(text).peekable();
-    let mut reading =
-        Reading { lines: &mut lines, warnings: Vec::new(), update_lines: 0, indented_end: indented_end(text) };
+    let mut reading = Reading { lines: &mut lines, warnings: Vec::new(), indented_end: indented_end(text) };
     match reading.patch() {
         Ok(files) => Ok((Batch { files, ..Batch::default() }, reading.warnings)),
         Err(failure) => Err(cut_in_marker(text, &failure).unwrap_or(failure).into()),
@@ -120,7 +116,6 @@ fn patch_of(path: &str, edit: FileEdit) -> FilePatch {
 struct Reading<'r, 'a, I: Iterator<Item = Line<'a>>> {
     lines: &'r mut core::iter::Peekable<I>,
     warnings: Vec<Warning>,
-    update_lines: usize,
     /// The line of an end marker that has blanks before it.
     indented_end: Option<usize>,
 }
@@ -237,7 +232,6 @@ impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
                         Open::at(line.number)
                     }
                 };
-                self.count_line()?;
                 chunk.chunk.anchors.extend((!anchor.trim().is_empty()).then(|| anchor.into()));
                 open = Some(chunk);
             } else if text == END_OF_FILE {
@@ -261,19 +255,7 @@ impl<'a, I: Iterator<Item = Line<'a>>> Reading<'_, 'a, I> {
         Ok(FileEdit::ContextPatch(ContextPatch { move_to, chunks }))
     }
 
-    fn count_line(&mut self) -> Result<(), Failure> {
-        self.update_lines += 1;
-        if self.update_lines <= LINES {
-            return Ok(());
-        }
-        let message = format!("the updates of a patch have at most {LINES} lines");
-        Err(Failure::new(Reason::TooLarge, message)
-            .detail(Detail::Document)
-            .hint("send several smaller batches, one after the other"))
-    }
-
     fn chunk_line(&mut self, line: Line<'a>, open: Option<&Open>) -> Result<ChunkLine, Failure> {
-        self.count_line()?;
         if open.is_some_and(|chunk| chunk.chunk.is_at_end) {
             return Err(unexpected(line, &format!("'{CHUNK}' or another section after '{END_OF_FILE}'")));
         }

@@ -18,18 +18,10 @@ mod side;
 
 use self::files::Diff;
 use self::lines::{Extent, Lines};
-use self::malformed::{GitPatchError, Place};
 use super::dialect::Parsed;
-
-/// Lines of a diff, each of which takes many times its own room once it is read.
-const LINES: usize = 4_000_000;
 
 /// Reads the diffs of a text.
 pub(super) fn parse(bytes: &[u8], extent: Extent) -> Parsed {
-    if bytes.iter().filter(|byte| **byte == b'\n').count() > LINES {
-        let place = Place { line: LINES + 1, file: 0 };
-        return Err(GitPatchError::Lines { limit: LINES }.failure(&place).into());
-    }
     let mut lines = Lines::of(bytes, extent);
     let mut diff = Diff::default();
     match diff.read(&mut lines) {

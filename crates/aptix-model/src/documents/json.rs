@@ -7,10 +7,10 @@ use serde::de::{DeserializeOwned, Error, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
 
-use super::bytes::decode;
+use super::bytes::{decode, too_many_lines};
 use super::noted::{self, Flaw, Step};
 use crate::failure::Failure;
-use crate::limits::Limits;
+use crate::limits::{LINES, Limits};
 use crate::reason::{Detail, Reason};
 
 /// Nesting no document needs.
@@ -44,10 +44,43 @@ pub(crate) fn text(bytes: &[u8]) -> Result<&str, Failure> {
     decode(bytes).and_then(|text| check_size(text).map(|()| text))
 }
 
-/// Refuses what would cost more than any document is worth, before anything is built from it: nesting, and more objects
-/// than a batch has files and changes.
+/// Refuses what would cost more than any document is worth, before anything is built from it: nesting, more objects than a
+/// batch has files and changes, and longer lists than a document has lines. A list in a string is checked when it is read.
 fn check_size(text: &str) -> Result<(), Failure> {
-    let (mut depth, mut objects, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
+    let Counted { objects, items } = count(text)?;
+    let most = 1 + Limits::DEFAULT.files + Limits::DEFAULT.changes;
+    if objects > most {
+        let message = format!("the document has {objects} objects, a batch has at most {most}");
+        return Err(Failure::new(Reason::TooLarge, message)
+            .detail(Detail::Changes)
+            .hint("send several smaller batches, one after the other"));
+    }
+    check_items(items)
+}
+
+/// Refuses more items of lists, in the documents of one text, than a document has lines.
+pub(super) fn check_items(items: usize) -> Result<(), Failure> {
+    if items <= LINES { Ok(()) } else { Err(too_many_lines(&format!("{items} items in its lists"))) }
+}
+
+/// How many items the lists of a text have, as far as it is JSON.
+pub(super) fn items(text: &str) -> usize {
+    count(text).map_or(0, |counted| counted.items)
+}
+
+/// How much there is in a text.
+#[derive(Default)]
+struct Counted {
+    objects: usize,
+    /// Items of all its lists; the last one of each does not count.
+    items: usize,
+}
+
+/// Counts what is in a text; refuses nesting that no document needs.
+fn count(text: &str) -> Result<Counted, Failure> {
+    let (mut counted, mut in_string, mut escaped) = (Counted::default(), false, false);
+    // What the place is inside of, from the inside out: a bit for each level, set for lists.
+    let (mut depth, mut lists) = (0_usize, 0_u128);
     for (offset, byte) in text.bytes().enumerate() {
         if in_string {
             (in_string, escaped) = match byte {
@@ -59,9 +92,13 @@ fn check_size(text: &str) -> Result<(), Failure> {
         }
         match byte {
             b'"' => in_string = true,
-            b'[' => depth += 1,
-            b'{' => (depth, objects) = (depth + 1, objects + 1),
-            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'[' => (depth, lists) = (depth + 1, lists << 1 | 1),
+            b'{' => {
+                (depth, lists) = (depth + 1, lists << 1);
+                counted.objects += 1;
+            }
+            b']' | b'}' => (depth, lists) = (depth.saturating_sub(1), lists >> 1),
+            b',' if lists & 1 == 1 => counted.items += 1,
             _ => {}
         }
         if depth > DEPTH {
@@ -69,14 +106,7 @@ fn check_size(text: &str) -> Result<(), Failure> {
             return Err(Failure::new(Reason::InvalidRequest, message).detail(Detail::Depth));
         }
     }
-    let most = 1 + Limits::DEFAULT.files + Limits::DEFAULT.changes;
-    if objects > most {
-        let message = format!("the document has {objects} objects, a batch has at most {most}");
-        return Err(Failure::new(Reason::TooLarge, message)
-            .detail(Detail::Changes)
-            .hint("send several smaller batches, one after the other"));
-    }
-    Ok(())
+    Ok(counted)
 }
 
 /// The known word that an unknown one is most likely a misspelling of.

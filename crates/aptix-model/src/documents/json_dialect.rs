@@ -59,6 +59,11 @@ impl JsonDialect {
         Some(misfit)
     }
 
+    /// The dialect, if it is written in JSON.
+    pub(super) fn of(dialect: Dialect) -> Option<Self> {
+        Self::ALL.into_iter().find(|json| json.dialect() == dialect)
+    }
+
     pub(super) const fn dialect(self) -> Dialect {
         self.parts().0
     }
@@ -225,7 +230,7 @@ pub(super) fn unrecognised(what: String) -> Failure {
 }
 
 fn has(dialect: Dialect) -> String {
-    match JsonDialect::ALL.into_iter().find(|json| json.dialect() == dialect) {
+    match JsonDialect::of(dialect) {
         Some(json) => format!("{dialect} has {}", json.keys().unique.join(", ")),
         None if dialect == Dialect::Chat => format!("{dialect} is any other text"),
         None => format!("{dialect} is no JSON"),

@@ -32,7 +32,7 @@ mod write;
 use crate::batch::{Batch, PartialBatch};
 use crate::failure::Failure;
 use crate::report::Warning;
-use bytes::{check_size, decode};
+use bytes::{check_lines, check_size, decode};
 use chat::thought::{self, Thoughtful};
 use dialect::Parsed;
 use fields::listed;
@@ -87,6 +87,10 @@ pub fn parse_part(bytes: &[u8], dialect: Option<Dialect>) -> Result<Document, Pa
     let unread = |failure: Failure| PartialDocument { dialect, part: failure.into() };
     let bytes = check_size(bytes).map_err(unread)?;
     let dialect = dialect.map_or_else(|| recognise(bytes), Ok).map_err(unread)?;
+    // JSON has its lines in lists, whose items are counted.
+    if JsonDialect::of(dialect).is_none() {
+        check_lines(bytes).map_err(|failure| PartialDocument { dialect: Some(dialect), part: failure.into() })?;
+    }
     let parsed = match dialect {
         Dialect::Chat => decode(bytes).map_err(PartialBatch::from).and_then(parse_answer),
         dialect => read(bytes, dialect),

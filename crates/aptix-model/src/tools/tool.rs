@@ -137,7 +137,7 @@ impl Tool {
 /// is worth.
 ///
 /// # Errors
-/// When they are no text, are nested too deeply, or have more objects than a batch has changes.
+/// When they are no text, are nested too deeply, or have more objects or items of lists than a batch has changes and lines.
 pub fn arguments_text(arguments: &[u8]) -> Result<&str, Failure> {
     if matches!(arguments.trim_ascii(), b"" | b"null") { Ok("{}") } else { json::text(arguments) }
 }

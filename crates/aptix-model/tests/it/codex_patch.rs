@@ -160,13 +160,6 @@ fn a_long_line_is_shown_cut() {
 }
 
 #[test]
-fn an_update_of_more_lines_than_anybody_writes_is_refused() {
-    let text = patch(&format!("*** Update File: a\n-x\n{}", "\n".repeat(1_000_001)));
-    let failures = read(&text).unwrap_err();
-    assert_eq!((failures[0].reason.code(), failures[0].detail.unwrap().code()), ("TOO_LARGE", "DOCUMENT"));
-}
-
-#[test]
 fn a_patch_of_more_files_than_any_batch_is_refused() {
     let text = patch(&"*** Delete File: a\n".repeat(10_001));
     let failure = read(&text).unwrap_err().remove(0);

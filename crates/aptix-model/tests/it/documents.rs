@@ -3,6 +3,9 @@
 use aptix_model::batch::{Content, FileEdit, Operation, Target};
 use aptix_model::documents::{Dialect, Document, parse};
 use aptix_model::failure::Failure;
+use aptix_model::limits::LINES;
+use aptix_model::reason::Detail;
+use aptix_model::tools::tool::arguments_text;
 
 const SHA: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
@@ -213,6 +216,30 @@ fn a_list_longer_than_any_batch_is_refused_while_it_is_read() {
     assert_eq!(refusals(text.as_bytes()), ["-: TOO_LARGE.CHANGES"]);
     let text = patch(&["{}"; 1000].join(","));
     assert_eq!(refusals(text.as_bytes()).len(), 101, "the rest is only counted");
+}
+
+/// An empty line takes two bytes of a document and a hundred in memory: they are counted before any is read.
+#[test]
+fn a_document_of_more_lines_than_are_read_is_refused() {
+    let lines = |count: usize| vec![r#""""#; count].join(",");
+    let insert = |count| format!(r#"{{"operation": "insert", "afterLine": 0, "newLines": [{}]}}"#, lines(count));
+    let too_many = [
+        patch(&insert(LINES + 2)),
+        patch(&vec![insert(LINES / 2 + 2); 2].join(",")),
+        format!("{0}\n{0}", format!("```json\n{}\n```\n", patch(&insert(LINES / 2 + 2)))),
+        format!("*** Begin Patch\n*** Update File: a\n-x\n{}*** End Patch\n", " \n".repeat(LINES)),
+        format!("--- a/a\n+++ b/a\n@@ -0,0 +1,{LINES} @@\n{}", "+\n".repeat(LINES)),
+        format!("a\n<<<<<<< SEARCH\nx\n=======\n{}>>>>>>> REPLACE\n", "\n".repeat(LINES)),
+        format!("```diff\n--- a/a\n+++ b/a\n@@ -0,0 +1,{LINES} @@\n{}```\n", "+\n".repeat(LINES)),
+    ];
+    for text in too_many {
+        assert_eq!(refusals(text.as_bytes()), ["-: TOO_LARGE.DOCUMENT"], "{}", &text[..60]);
+    }
+    let arguments = format!(r#"{{"path": "a", "edits": [{}]}}"#, lines(LINES + 2));
+    assert_eq!(arguments_text(arguments.as_bytes()).unwrap_err().detail, Some(Detail::Document));
+    assert!(arguments_text(patch(&insert(LINES + 1)).as_bytes()).is_ok());
+    let prose = format!(r#"{{"path": "a", "content": "{}"}}"#, r#"\",\""#.repeat(LINES + 2));
+    assert!(read(&prose).is_ok(), "text is no list");
 }
 
 #[test]

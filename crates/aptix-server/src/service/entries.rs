@@ -5,6 +5,7 @@ use std::slice::Iter;
 
 use aptix_model::failure::Failure;
 use aptix_model::id_block;
+use aptix_model::limits::LINES;
 use aptix_model::reason::{Detail, Reason};
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
@@ -38,12 +39,9 @@ impl Part {
 
     /// Of lists of lines, names and other texts.
     const fn texts(at: &'static [u32], name: &'static str, lists: &'static [List]) -> Self {
-        Self { at, name, lists, most: TEXTS }
+        Self { at, name, lists, most: LINES }
     }
 }
-
-/// The most lines that each list of an edit holds: an empty one takes two bytes of a message, and forty in memory.
-const TEXTS: usize = 1 << 19;
 
 const EDIT: &[List] = &[
     List { path: &[3], name: "files", detail: Detail::Files },

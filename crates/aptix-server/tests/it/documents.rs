@@ -1,6 +1,7 @@
 //! Submitting what a model wrote: documents of every dialect, read by the server.
 
 use aptix_model::documents::{self, Dialect};
+use aptix_model::limits::LINES;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::submit_batch_request::Content;
 use prost::Message;
@@ -105,6 +106,9 @@ async fn a_document_that_says_no_edit_is_refused_in_its_own_terms() {
             assert_eq!(fields(&status), named);
         }
     }
+    let many_lines = format!("--- a/a\n+++ b/a\n@@ -0,0 +1,{LINES} @@\n{}", "+\n".repeat(LINES));
+    let refused = client.batches.submit_batch(document("r1", "", many_lines)).await.unwrap_err();
+    assert_eq!(refusal(&refused), (Code::InvalidArgument, "TOO_LARGE".into(), "DOCUMENT".into()));
     let listed = client.batches.list_batches(v1::ListBatchesRequest { workspace_id: "w".into(), ..Default::default() });
     assert_eq!(listed.await.unwrap_err().code(), Code::NotFound, "nothing was stored");
 }

@@ -1,5 +1,6 @@
 //! Calls of tools that plan or write: each becomes one batch under its request id, waited for, and answered as it ends.
 
+use aptix_model::limits::LINES;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::answer::Answer;
 use prost_types::Duration;
@@ -105,7 +106,10 @@ async fn two_calls_at_once_store_one_batch() {
 async fn a_fault_in_the_arguments_stores_nothing() {
     let server = Server::start();
     let mut client = server.connect().await;
+    let insert = json!({ "operation": "insert", "afterLine": 0, "newLines": vec![""; LINES + 2] });
+    let many_lines = json!({ "files": [{ "docPath": "app/a", "originalSha256": "", "changes": [insert] }] });
     for (tool, arguments, code, detail) in [
+        ("workspace_write_patch", many_lines, "TOO_LARGE", "DOCUMENT"),
         ("edit", json!({ "file_path": 1, "old_string": "a", "new_string": "b" }), "INVALID_REQUEST", "TYPE"),
         ("edit", json!({ "file_path": "/srv/a", "old_string": "a", "new_string": "b" }), "INVALID_PATH", "ABSOLUTE"),
         ("patch", json!({ "path": "a.txt", "patches": [] }), "INVALID_REQUEST", "EMPTY"),

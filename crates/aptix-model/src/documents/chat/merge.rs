@@ -8,7 +8,7 @@ use super::place::{at_its_lines, place, within};
 use crate::batch::{FilePatch, PartialBatch, Target};
 use crate::documents::dialect::{Parsed, parsed};
 use crate::documents::git_patch::lines::Extent;
-use crate::documents::{codex_patch, git_patch, search_replace};
+use crate::documents::{codex_patch, git_patch, json, search_replace};
 use crate::failure::Failure;
 use crate::reason::{Detail, Reason};
 
@@ -17,6 +17,9 @@ use crate::reason::{Detail, Reason};
 /// # Errors
 /// What is wrong with each of them; or two are about one file.
 pub(super) fn merge(edits: &[(Kind, Block)]) -> Parsed {
+    let items =
+        edits.iter().filter(|(kind, _)| matches!(kind, Kind::Json(_))).map(|(_, block)| json::items(&block.text));
+    json::check_items(items.sum())?;
     let (mut whole, mut warnings) = (PartialBatch::default(), Vec::new());
     let mut seen = BTreeMap::new();
     // How many files the blocks above have, as far as that is known.

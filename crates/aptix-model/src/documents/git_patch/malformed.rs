@@ -85,8 +85,6 @@ pub(super) enum GitPatchError {
     Files { limit: usize },
     #[error("a batch has at most {limit} changes, and each hunk is one")]
     Hunks { limit: usize },
-    #[error("a diff has at most {limit} lines")]
-    Lines { limit: usize },
 }
 
 impl GitPatchError {
@@ -139,7 +137,6 @@ impl GitPatchError {
             Self::Series(_) => (Reason::InvalidRequest, Detail::DuplicatePath, SERIES),
             Self::Files { .. } => (Reason::TooLarge, Detail::Files, SMALLER),
             Self::Hunks { .. } => (Reason::TooLarge, Detail::Changes, SMALLER),
-            Self::Lines { .. } => (Reason::TooLarge, Detail::Document, SMALLER),
         };
         (reason, Some(detail), hint)
     }

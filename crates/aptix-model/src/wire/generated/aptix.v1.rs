@@ -962,7 +962,7 @@ pub struct Document {
     /// The name of its dialect, such as line-patch; empty to have it detected.
     #[prost(string, tag = "1")]
     pub dialect: ::prost::alloc::string::String,
-    /// The text: at most 4 MiB less the rest of the message.
+    /// The text: at most 4 MiB less the rest of the message, and 524,288 lines; in JSON, as many items in all its lists.
     #[prost(bytes = "bytes", tag = "2")]
     pub text: ::prost::bytes::Bytes,
 }
