@@ -109,10 +109,11 @@ impl BatchRecord {
         }
     }
 
-    /// The id by which tools know its plan, which stays when another batch takes its place; `None` if it has no plan.
+    /// The id by which tools know its plan, which stays when another batch takes its place; `None` if it has no plan, or one of
+    /// several files.
     #[must_use]
     pub fn hunk(&self) -> Option<FilePatchId> {
-        let preparation = self.preparation().filter(|preparation| preparation.plan.is_some())?;
+        let preparation = self.preparation().filter(|preparation| preparation.plan.is_some() && self.ids.len() == 1)?;
         preparation.hunk.or_else(|| self.ids.first().map(|ids| ids.file))
     }
 

@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use aptix_engine::hunk::HunkError;
 use aptix_model::batch::Origin;
+use aptix_model::failure::Failure;
 use aptix_model::id::{FilePatchId, OwnerId, RequestId, WorkspaceId};
+use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::{BatchRecord, Preparation, Source};
 use aptix_model::state::BatchState;
 
@@ -37,18 +39,21 @@ impl Dispatcher {
     /// The newest batch of a plan.
     ///
     /// # Errors
-    /// NOT_FOUND, or when the store fails.
+    /// NOT_FOUND; INVALID_STATE (OTHER_KIND) for a batch of several files; or when the store fails.
     pub async fn newest(&self, workspace: &WorkspaceId, hunk: FilePatchId) -> Result<BatchRecord, Refusal> {
-        let found = self.store.batch(workspace.clone(), BatchSelector::Hunk(hunk)).await?;
-        found.filter(|batch| batch.hunk() == Some(hunk)).ok_or_else(|| of_hunk(HunkError::Missing(hunk)))
+        match self.store.batch(workspace.clone(), BatchSelector::Hunk(hunk)).await? {
+            Some(batch) if batch.hunk() == Some(hunk) => Ok(batch),
+            Some(batch) if is_one_of_several(&batch, hunk) => Err(several_files(&batch, hunk)),
+            _ => Err(of_hunk(HunkError::Missing(hunk))),
+        }
     }
 
     /// Lets a plan be applied, also one that was refused when it was applied before. Repeated under the same request id it
     /// answers the batch as it is.
     ///
     /// # Errors
-    /// REQUEST_ID_REUSED, NOT_FOUND, WRONG_OWNER, HUNK_EXPIRED, ALREADY_APPLIED, INVALID_STATE (NOT_PREPARED), or when the store
-    /// fails.
+    /// REQUEST_ID_REUSED, NOT_FOUND, WRONG_OWNER, HUNK_EXPIRED, ALREADY_APPLIED, INVALID_STATE (NOT_PREPARED, OTHER_KIND), or when
+    /// the store fails.
     pub async fn apply_plan(self: &Arc<Self>, applying: Applying, began: Instant) -> Result<BatchRecord, Refusal> {
         let Applying { workspace, hunk, owner, request_id, .. } = &applying;
         let which = BatchSelector::Request(request_id.clone());
@@ -86,6 +91,24 @@ impl Dispatcher {
             Err(refusal) => refusal,
         }
     }
+}
+
+/// Whether this is a file of a batch that was prepared with others.
+fn is_one_of_several(batch: &BatchRecord, hunk: FilePatchId) -> bool {
+    batch.preparation().is_some() && batch.ids.len() > 1 && batch.ids.iter().any(|ids| ids.file == hunk)
+}
+
+/// Refuses one file of a batch of several as a plan: only the whole batch can be applied.
+fn several_files(batch: &BatchRecord, hunk: FilePatchId) -> Refusal {
+    let (id, files) = (batch.id, batch.ids.len());
+    let message =
+        format!("{hunk} is one of the {files} files of the prepared batch {id}, and a prepared edit has one file");
+    let failure = Failure::new(Reason::InvalidState, message).detail(Detail::OtherKind);
+    Refusal::denied(
+        failure.hint(
+            "prepare the edit of each file by a call of its own, or leave the batch to the service that prepared it",
+        ),
+    )
 }
 
 /// The batch that an earlier call under the same request id let be applied, if it is the same call.

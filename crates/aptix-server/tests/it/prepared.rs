@@ -37,6 +37,7 @@ pub(crate) fn planning() -> Disk {
     *disk.twist.lock().unwrap() = Some(Box::new(|answer| {
         let Answer::Prepare(v1::Plan { report: Some(report), .. }) = answer else { return };
         for file in &mut report.files {
+            file.path = file.doc_path.trim_start_matches("app/").to_owned();
             (file.sha256, file.size_bytes) = (Some(sha256(b"")), Some(0));
         }
     }));

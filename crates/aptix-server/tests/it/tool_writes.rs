@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use tonic::{Code, Status};
 
 use crate::live_files::Disk;
-use crate::server::{Clients, Server, applied, assert_refused, failed, fields, next_event, sha256};
+use crate::prepared;
+use crate::server::{Clients, Server, applied, assert_refused, create_text, failed, fields, next_event, sha256};
 
 const CREATE: &str = "workspace_create_file";
 
@@ -231,6 +232,37 @@ async fn a_repeated_planning_call_shows_no_plan_that_is_used_up() {
     let used = call(&mut client, plan("p2", &hunk)).await.unwrap();
     assert_eq!((used.is_error, used.state()), (true, v1::BatchState::Approved));
     assert_eq!(structured(&used)["errors"][0]["detail"], "NOT_PREPARED", "{used:?}");
+    agent.abort();
+}
+
+/// A plan of tools has one file: a batch of several, whichever of its files is named, is applied by its id alone.
+#[tokio::test]
+async fn a_prepared_batch_of_several_files_is_no_plan_of_tools() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let agent = prepared::planning().serve(&mut client).await;
+    let files = ["a.txt", "b.txt"].map(|path| v1::FilePatch { key: path.to_owned(), ..create_text(path, "") });
+    let edit = v1::Edit { files: files.into(), ..v1::Edit::default() };
+    let content = Some(v1::prepare_batch_request::Content::Edit(edit));
+    let batch = v1::PrepareBatchRequest { content, ..prepared::asked("p1", "ann") };
+    let batch = prepared::prepare(&mut client, batch).await.unwrap();
+    let hunks: Vec<_> = batch.edit.unwrap().files.into_iter().map(|file| file.file_patch_id).collect();
+    for (request_id, hunk) in ["a1", "a2"].into_iter().zip(&hunks) {
+        let append = json!({ "path": "a.txt", "content": "x", "existing_hunk_id": hunk });
+        for (tool, arguments) in
+            [("apply_file_modification", json!({ "hunk_id": hunk })), ("prepare_file_append", append)]
+        {
+            let answer = call(&mut client, impatient(request(request_id, tool, &arguments))).await.unwrap();
+            let error = structured(&answer)["errors"][0].clone();
+            assert_eq!((&error["code"], &error["detail"]), (&json!("INVALID_STATE"), &json!("OTHER_KIND")), "{error}");
+            assert!(error["message"].as_str().unwrap().contains("2 files"), "{error}");
+        }
+    }
+    let freed = prepared::apply(&mut client, &batch.batch_id, "ann", "f1").await.unwrap();
+    assert_eq!(freed.state(), v1::BatchState::Approved);
+    let apply = json!({ "hunk_id": hunks[0] });
+    let reused = call(&mut client, impatient(request("f1", "apply_file_modification", &apply))).await;
+    assert_refused(reused, Code::AlreadyExists, "REQUEST_ID_REUSED", "");
     agent.abort();
 }
 
