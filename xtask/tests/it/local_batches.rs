@@ -12,6 +12,7 @@ use tonic::transport::Channel;
 use crate::crash::live_a_little;
 use crate::documents::create;
 use crate::processes::{Machine, Running, Server, connected, eventually, served, wait_until_served, write};
+use crate::revert::Caller;
 
 /// A client of the server that reads its batches.
 pub(crate) struct Batches {
@@ -72,7 +73,7 @@ pub(crate) fn labelled(doc_path: &str, content: &str, label: &str) -> String {
 
 /// Runs a command on the project of a machine; answers what it prints as JSON.
 #[track_caller]
-fn run(machine: &Machine, arguments: &[&str]) -> Value {
+pub(crate) fn run(machine: &Machine, arguments: &[&str]) -> Value {
     let output = machine.aptix(&[arguments, &["--root", "project", "--json"]].concat()).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
@@ -80,7 +81,7 @@ fn run(machine: &Machine, arguments: &[&str]) -> Value {
 
 /// Applies a document locally.
 #[track_caller]
-fn apply(machine: &Machine, document: &str) -> Value {
+pub(crate) fn apply(machine: &Machine, document: &str) -> Value {
     write(&machine.path("local.json"), document);
     run(machine, &["apply", "--yes", "local.json"])
 }
@@ -310,7 +311,7 @@ fn a_batch_over_several_roots_names_their_files() {
     assert_eq!(agent.terminate(), Some(0));
 }
 
-fn copy(machine: &Machine, from: &str, to: &str) {
+pub(crate) fn copy(machine: &Machine, from: &str, to: &str) {
     let (from, to) = (machine.path(from), machine.path(to));
     assert!(Command::new("rm").arg("-rf").arg(&to).status().unwrap().success());
     assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
@@ -397,7 +398,7 @@ fn an_agent_killed_at_any_moment_reports_each_local_batch_once() {
 /// batch of the workstation. The agent is killed in between.
 #[test]
 fn a_batch_that_is_cancelled_after_it_was_applied_is_reported_as_local() {
-    let machine = Machine::new();
+    let machine = Machine::new().with_policy("deletions = \"allow\"\n");
     let server = machine.server();
     let mut batches = Batches::of(&server);
     let is_late = (0..50).any(|attempt| {
@@ -425,6 +426,10 @@ fn a_batch_that_is_cancelled_after_it_was_applied_is_reported_as_local() {
         assert_eq!((file.path.as_str(), file.sha256.clone()), (&*name, Some(sha256(b"late\n").to_string())));
         assert_ne!(local.batch_id, id);
         assert_eq!(held(&machine, &server, &name), "late\n");
+        // The workstation has it under the name of the batch that was cancelled.
+        let revert = Caller::of(&server).reverted(&local.batch_id, "back");
+        assert_eq!((revert.state(), path.exists()), (v1::BatchState::Applied, false), "{revert:?}");
+        assert_eq!(batches.one(&local.batch_id).reverted_by, revert.batch_id);
         assert_eq!(agent.terminate(), Some(0));
         true
     });

@@ -37,6 +37,7 @@ mod refused;
 mod restore;
 mod resumed;
 mod revert;
+mod revert_local;
 #[path = "../../../crates/aptix-client/tests/it/scenario_text.rs"]
 mod scenario_text;
 mod screen;

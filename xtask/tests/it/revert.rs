@@ -12,12 +12,12 @@ use crate::documents::create;
 use crate::processes::{Machine, Running, Server, connected, eventually, served, wait_until_served, write};
 
 /// Calls the server of a test.
-struct Caller {
+pub(crate) struct Caller {
     runtime: tokio::runtime::Runtime,
     batches: BatchServiceClient<Channel>,
 }
 
-fn asked(batch: &str, request: &str) -> v1::RevertBatchRequest {
+pub(crate) fn asked(batch: &str, request: &str) -> v1::RevertBatchRequest {
     v1::RevertBatchRequest {
         workspace_id: "demo".to_owned(),
         batch_id: batch.to_owned(),
@@ -30,17 +30,17 @@ fn asked(batch: &str, request: &str) -> v1::RevertBatchRequest {
 }
 
 impl Caller {
-    fn of(server: &Server) -> Self {
+    pub(crate) fn of(server: &Server) -> Self {
         let (runtime, channel) = connected(server);
         Self { runtime, batches: BatchServiceClient::new(channel) }
     }
 
-    fn revert(&mut self, batch: &str, request: &str) -> Result<v1::Batch, Status> {
+    pub(crate) fn revert(&mut self, batch: &str, request: &str) -> Result<v1::Batch, Status> {
         let answer = self.runtime.block_on(self.batches.revert_batch(asked(batch, request)));
         answer.map(|answer| answer.into_inner().batch.unwrap())
     }
 
-    fn get(&mut self, batch: &str) -> v1::Batch {
+    pub(crate) fn get(&mut self, batch: &str) -> v1::Batch {
         let request = v1::GetBatchRequest {
             workspace_id: "demo".to_owned(),
             batch: Some(v1::get_batch_request::Batch::BatchId(batch.to_owned())),
@@ -49,15 +49,24 @@ impl Caller {
         self.runtime.block_on(self.batches.get_batch(request)).unwrap().into_inner().batch.unwrap()
     }
 
+    /// All batches of the workspace, oldest first.
+    pub(crate) fn all(&mut self) -> Vec<v1::Batch> {
+        let (workspace_id, view) = ("demo".to_owned(), v1::BatchView::Full.into());
+        let request = v1::ListBatchesRequest { workspace_id, view, page_size: 1000, ..Default::default() };
+        let mut batches = self.runtime.block_on(self.batches.list_batches(request)).unwrap().into_inner().batches;
+        batches.reverse();
+        batches
+    }
+
     /// Has a batch taken back, and answers the revert once it has ended.
     #[track_caller]
-    fn reverted(&mut self, batch: &str, request: &str) -> v1::Batch {
+    pub(crate) fn reverted(&mut self, batch: &str, request: &str) -> v1::Batch {
         let stored = self.revert(batch, request).unwrap();
         self.ended(&stored.batch_id)
     }
 
     #[track_caller]
-    fn ended(&mut self, batch: &str) -> v1::Batch {
+    pub(crate) fn ended(&mut self, batch: &str) -> v1::Batch {
         let mut ended = None;
         eventually("the batch ends", || {
             ended = Some(self.get(batch)).filter(|batch| batch.state() != v1::BatchState::Approved);
@@ -68,7 +77,7 @@ impl Caller {
 }
 
 /// A machine whose policy asks nobody about deletions, with its server and agent.
-fn deleting() -> (Machine, Server, Running) {
+pub(crate) fn deleting() -> (Machine, Server, Running) {
     let machine = Machine::new().with_policy("deletions = \"allow\"\n");
     let server = machine.server();
     let agent = machine.agent(&server);
@@ -77,26 +86,26 @@ fn deleting() -> (Machine, Server, Running) {
 
 /// The id of a batch that was submitted and applied.
 #[track_caller]
-fn applied(machine: &Machine, server: &Server, document: &str) -> String {
+pub(crate) fn applied(machine: &Machine, server: &Server, document: &str) -> String {
     let (done, code) = machine.submit(server, document);
     assert_eq!(code, Some(0), "{done}");
     done["batchId"].as_str().unwrap().to_owned()
 }
 
-fn replace(path: &str, old: &str, new: &str) -> String {
+pub(crate) fn replace(path: &str, old: &str, new: &str) -> String {
     json!({ "path": path, "patches": [{ "operation": "replace", "oldText": old, "newText": new }] }).to_string()
 }
 
 /// The reason and the message of the first failure of a refused batch.
 #[track_caller]
-fn failure(batch: &v1::Batch) -> (String, String) {
+pub(crate) fn failure(batch: &v1::Batch) -> (String, String) {
     assert_eq!(batch.state(), v1::BatchState::Failed, "{batch:?}");
     let failure = &batch.report.as_ref().unwrap().failures[0];
     (failure.reason.clone(), format!("{} {}", failure.message, failure.hint))
 }
 
 #[track_caller]
-fn refused(answer: Result<v1::Batch, Status>, reason: &str) -> String {
+pub(crate) fn refused(answer: Result<v1::Batch, Status>, reason: &str) -> String {
     let status = answer.unwrap_err();
     let details = String::from_utf8_lossy(status.details()).into_owned();
     assert!(details.contains(reason), "expected {reason}, found {status:?}");
@@ -169,12 +178,18 @@ fn a_batch_is_reverted_and_so_is_the_revert() {
     );
     assert_eq!(machine.files(), after);
     assert!(machine.is_executable("new.txt"));
+    let id = redone["batchId"].as_str().unwrap();
+    let labels = [&revert.batch_id, id].map(|id| caller.get(id).edit.unwrap().label);
+    assert_eq!(labels, [format!("revert {first}"), format!("redo of revert {}", revert.batch_id)]);
     assert_eq!(caller.get(&first).reverted_by, "", "the batch is in effect again");
     assert_eq!(caller.reverted(&first, "r3").state(), v1::BatchState::Applied);
     assert_eq!(machine.files(), before);
 
-    // All of it is known after a restart of both.
+    // The server's copies are where the files are, also of one that moved there and back.
     assert_eq!(agent.terminate(), Some(0));
+    assert_eq!(machine.ask(&server, "read", &["project/d.txt"]).0["content"], "moved\n");
+    assert_eq!(machine.ask(&server, "read", &["project/deep/e.txt"]).0["content"], serde_json::Value::Null);
+    // All of it is known after a restart of both.
     let address = server.address.clone();
     drop((caller, server));
     let server = machine.server_at(&address);
@@ -211,6 +226,31 @@ fn a_revert_over_later_edits_keeps_them_or_names_their_batch() {
     let edited = applied(&machine, &server, &replace("b.txt", "b", "c"));
     let (reason, said) = failure(&caller.reverted(&created, "r4"));
     assert!(reason == "EXPECTED_MISMATCH" && said.contains(&edited), "{reason} {said}");
+}
+
+/// A call that is repeated with another batch or turn is no repeat, and a batch that changed nothing has nothing to take back.
+#[test]
+fn a_revert_that_is_no_repeat_or_does_nothing_is_refused() {
+    let (machine, server, _agent) = deleting();
+    let first = applied(&machine, &server, &create("a.txt", "a\n"));
+    let second = applied(&machine, &server, &create("b.txt", "b\n"));
+    let mut caller = Caller::of(&server);
+    assert_eq!(caller.reverted(&first, "r1").state(), v1::BatchState::Applied);
+    refused(caller.revert(&second, "r1"), "REQUEST_ID_REUSED");
+    let mut turned = |request: &str, turn: &str| {
+        let origin = Some(v1::Origin { turn_id: turn.to_owned(), ..v1::Origin::default() });
+        let request = v1::RevertBatchRequest { origin, ..asked(&first, request) };
+        let answer = caller.runtime.block_on(caller.batches.revert_batch(request));
+        answer.map(|answer| answer.into_inner().batch.unwrap())
+    };
+    refused(turned("r1", "another"), "REQUEST_ID_REUSED");
+    refused(turned("r2", &"x".repeat(65_537)), "TOO_LARGE");
+
+    let same = json!({ "path": "b.txt", "content": "b\n", "overwrite": true }).to_string();
+    let same = applied(&machine, &server, &same);
+    let message = refused(caller.revert(&same, "r3"), "INVALID_STATE");
+    assert!(message.contains("changed no file"), "{message}");
+    assert_eq!(machine.files(), [("b.txt".to_owned(), "b\n".to_owned())]);
 }
 
 /// Of two callers at once one takes the batch back, and the other is told by which batch it was.

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 
 use aptix_model::batch_event::EventFacts;
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, Uuid};
-use aptix_model::id_block;
+use aptix_model::id::BatchId;
 use aptix_model::path::DocPath;
 
 use super::service::{Agent, Refusals};
@@ -74,9 +73,10 @@ pub(super) fn next(
             Ok(owner @ (Owner::Workstation | Owner::Unapplied)) if policy.report_local == ReportLocal::On => {
                 if let Some(batch) = past_batch(&agent.local, &policy, &entry, is_over)? {
                     let undone = entry.undoes.as_deref().and_then(|undone| newest::named(&agent.local, undone));
-                    let reverts = undone.map(|undone| Reverted { id: id_of(&undone), unapplied: own_id(&undone) });
+                    let reverts =
+                        undone.map(|undone| Reverted { id: undone.reported_id(), unapplied: undone.own_reported_id() });
                     // At the server the name of an unapplied batch is that of the batch which ended there.
-                    let id = if owner == Owner::Unapplied { own_id(&entry) } else { id_of(&entry) };
+                    let id = if owner == Owner::Unapplied { entry.own_reported_id() } else { entry.reported_id() };
                     let by = entry.summary.as_ref().and_then(|summary| summary.steps().pop());
                     let past = PastEntry { id, reverts, by, batch };
                     return Ok(Next::Report(Box::new(entry), Box::new(past)));
@@ -125,15 +125,4 @@ fn owner(agent: &Agent, entry: &Entry, refusals: &Refusals) -> Result<Owner, Out
         None => true,
     };
     Ok(if is_of_another || refusals.wrong.contains(&batch) { Owner::Server } else { Owner::Waiting })
-}
-
-/// The id of the batch of an entry at a server: always the same, so that it is stored once however often it is reported.
-fn id_of(entry: &Entry) -> BatchId {
-    let named = entry.batch.as_deref().and_then(|name| name.parse::<Uuid>().ok());
-    named.map_or_else(|| own_id(entry), id_block::batch_id)
-}
-
-/// The id of an entry itself, whatever batch it is about; always the same.
-fn own_id(entry: &Entry) -> BatchId {
-    id_block::batch_id(entry.id.to_string().parse().unwrap_or_default())
 }

@@ -41,7 +41,11 @@ const fn not_kept(caller: Caller) -> &'static str {
             "`aptix log` lists the batches of a root that are known; `days` and `bytes` of `[history]` in the policy file \
              say for how long, and how much of them is kept"
         }
-        Caller::Server | Caller::Model => {
+        Caller::Server => {
+            "read the files and send an edit that changes them; what files were before is kept for a limited time, by the \
+             workstation alone that carried the batch out, and not of changes outside of a batch"
+        }
+        Caller::Model => {
             "read the files and send an edit that changes them; the workstation keeps what files were before for a limited time"
         }
     }

@@ -27,6 +27,9 @@ use crate::workspace::keep::history::find::{self, Found as FoundEntry, Wanted};
 use crate::workspace::keep::history::past_file::{Kept, PastFile};
 use crate::workspace::roots::workspace::Workspace;
 
+/// What to do about a batch that the workstation alone can take back.
+const UNDO_THERE: &str = "ask the user to undo the batch where it was carried out, with `aptix undo` and its id";
+
 /// Takes back the batch of this id; `batch` is the one that does it, with a file patch for each file that it changed.
 ///
 /// # Errors
@@ -101,12 +104,27 @@ impl<'a> Asked<'a> {
     /// Refuses a batch that does not name every file of the entry.
     fn new(workspace: &'a Workspace, batch: &'a Batch, entry: &'a Entry) -> Result<Self, Failure> {
         let named = |file: &PastFile| {
+            if workspace.roots().iter().all(|root| root.path() != file.root) {
+                let message =
+                    format!("batch {} changed files of another root as well, which is not served", entry.name());
+                return Err(Failure::new(Reason::InvalidState, message).hint(UNDO_THERE));
+            }
             let (path, doc_path) = file.names(workspace, file.left_at());
             let root = doc_path.split_once('/').map_or("", |(root, _)| root);
             let names = [path, format!("{root}/{}", file.left_at()), file.left_at().to_owned()];
             let position = |name: &String| batch.files.iter().position(|patch| patch.target.as_str() == name);
-            names.iter().find_map(position).ok_or_else(|| {
-                let [path, ..] = &names;
+            let found = names.iter().find_map(position);
+            let [path, ..] = &names;
+            if let Some(position) = found.filter(|_| file.moved_to.is_some())
+                && batch.files.get(position).is_some_and(|patch| patch.edit.moved_to().is_none())
+            {
+                // Of a batch of the workstation the server has the old path and the new one, and no move.
+                let from = file.names(workspace, &file.path).0;
+                let message = format!("batch {} of the workstation itself moved {from:?} to {path:?}", entry.name());
+                let failure = Failure::new(Reason::InvalidState, message).hint(UNDO_THERE);
+                return Err(failure.file(position, path));
+            }
+            found.ok_or_else(|| {
                 let message =
                     format!("batch {} changed {path:?} as well, which the revert does not name", entry.name());
                 Failure::new(Reason::InvalidRequest, message).hint("call RevertBatch, which names every file")

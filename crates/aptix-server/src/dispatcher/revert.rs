@@ -38,7 +38,7 @@ impl Dispatcher {
     ///
     /// # Errors
     /// NOT_FOUND; REQUEST_ID_REUSED; TOO_LARGE (TEXT); ALREADY_APPLIED when the batch was taken back before; INVALID_STATE when it
-    /// is not applied, changed nothing, or is the workstation's own.
+    /// is not applied, or changed nothing.
     pub async fn reversal(self: &Arc<Self>, reversal: Reversal) -> Result<Reverts, Refusal> {
         if self.closing.is_cancelled() {
             return Err(Refusal::denied(shutting_down()));
@@ -125,10 +125,6 @@ fn check(batch: &BatchRecord) -> Result<(), Refusal> {
         let message = format!("batch {id} was taken back already, by batch {by}");
         let hint = format!("nothing is left to do; undo batch {by} to have the changes again");
         return Err(Refusal::denied(Failure::new(Reason::AlreadyApplied, message).hint(hint)));
-    }
-    if matches!(batch.source, Source::Local { .. }) {
-        let message = format!("batch {id} was carried out on the workstation itself, where alone it can be undone");
-        return invalid(message, "edit the files instead, or ask the user to undo the batch");
     }
     Ok(())
 }

@@ -139,6 +139,27 @@ async fn of_decisions_at_once_one_is_the_first() {
     }
 }
 
+/// What is kept of a decision is bounded, and so is what others are shown of it.
+#[tokio::test]
+async fn a_decision_with_a_long_text_is_refused_or_cut_for_others() {
+    let server = asking(Arc::new(MemoryStore::default()));
+    let mut client = server.connect().await;
+    let id = held(&mut client, "long").await;
+    let (most, more) = ("x".repeat(64 << 10), "x".repeat((64 << 10) + 1));
+    for request in [
+        v1::ApproveBatchRequest { reason: more.clone(), ..approval(&id, "Rita") },
+        v1::ApproveBatchRequest { reviewer: more.clone(), ..approval(&id, "Rita") },
+    ] {
+        let refused = client.batches.approve_batch(request).await;
+        assert_refused(refused, Code::InvalidArgument, "TOO_LARGE", "TEXT");
+    }
+    let rejection = v1::RejectBatchRequest { reason: most, ..rejection(&id, "Rita") };
+    client.batches.reject_batch(rejection).await.unwrap();
+    let refused = client.batches.approve_batch(approval(&id, "Sam")).await.unwrap_err();
+    assert!(refused.message().len() < 1000 && refused.message().contains("xxx..."), "{refused:?}");
+    assert_eq!(recorded(&mut client, &id).await, (v1::BatchState::Rejected, [0, 1, 0]));
+}
+
 /// A call that is given up before its answer, and made again: the batch is approved once.
 #[tokio::test]
 async fn an_approval_whose_answer_is_lost_is_made_again() {

@@ -43,5 +43,6 @@ mod tool_writes;
 mod tools;
 mod unacceptable;
 mod uploads;
+mod waiting_calls;
 mod workspaces;
 mod wrong_answers;

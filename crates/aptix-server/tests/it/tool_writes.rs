@@ -308,6 +308,10 @@ async fn a_plan_belongs_to_its_owner() {
         let error = structured(&answer)["errors"][0].clone();
         let found = format!("{} {}", error["code"].as_str().unwrap(), error["detail"].as_str().unwrap_or_default());
         assert_eq!((found.trim_end(), answer.is_error), (code, true), "{error}");
+        // In the words of the tool: by the id of the hunk, and by the name of its argument.
+        let said = error.to_string();
+        assert!(code != "WRONG_OWNER" || said.contains(&hunk), "{said}");
+        assert!(!code.ends_with("OTHER_KIND") || said.contains("leave existing_hunk_id out"), "{said}");
     }
     let replaced = call(&mut client, plan("p4", Some(&hunk), append)).await.unwrap();
     assert_eq!((&structured(&replaced)["hunkId"], replaced.is_error), (&json!(hunk), false), "a plan keeps its id");

@@ -5196,6 +5196,11 @@ pub mod batch_service_client {
         /// that is taken back stays as it ended; its reverted_by names the new batch once that is applied. Of a batch that is PARTIAL,
         /// what was applied is taken back. Reverting a revert does what it took back again.
         ///
+        /// A batch that was carried out on the workstation itself (BATCH_SOURCE_LOCAL) is taken back the same way, by the agent of the
+        /// workstation that did it. Its agent refuses the new batch with INVALID_STATE if the batch moved files, or changed files in a
+        /// root that is not served: the user can undo it there. Any other agent refuses it with NOT_FOUND, and so does its own of what
+        /// no batch made.
+        ///
         /// The agent refuses the new batch (BATCH_STATE_FAILED) with ALREADY_APPLIED if another batch took the batch back before, or
         /// nothing of it is left; with EXPECTED_MISMATCH, FILE_MISSING or FILE_EXISTS if later edits are in the way; with NOT_FOUND if
         /// what the files held before is not kept any more; and with the reasons for which it refuses any edit, such as
@@ -5209,8 +5214,7 @@ pub mod batch_service_client {
         /// - NOT_FOUND: the workspace has no such batch.
         /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used for something else.
         /// - FAILED_PRECONDITION (ALREADY_APPLIED): another batch took the batch back; the message names it.
-        /// - FAILED_PRECONDITION (INVALID_STATE): the batch is neither APPLIED nor PARTIAL, changed no file, or was carried out on the
-        ///   workstation itself (BATCH_SOURCE_LOCAL) and can be undone there alone.
+        /// - FAILED_PRECONDITION (INVALID_STATE): the batch is neither APPLIED nor PARTIAL, or changed no file.
         /// - RESOURCE_EXHAUSTED, UNAVAILABLE: as SubmitBatch.
         pub async fn revert_batch(
             &mut self,
@@ -5440,6 +5444,11 @@ pub mod batch_service_server {
         /// that is taken back stays as it ended; its reverted_by names the new batch once that is applied. Of a batch that is PARTIAL,
         /// what was applied is taken back. Reverting a revert does what it took back again.
         ///
+        /// A batch that was carried out on the workstation itself (BATCH_SOURCE_LOCAL) is taken back the same way, by the agent of the
+        /// workstation that did it. Its agent refuses the new batch with INVALID_STATE if the batch moved files, or changed files in a
+        /// root that is not served: the user can undo it there. Any other agent refuses it with NOT_FOUND, and so does its own of what
+        /// no batch made.
+        ///
         /// The agent refuses the new batch (BATCH_STATE_FAILED) with ALREADY_APPLIED if another batch took the batch back before, or
         /// nothing of it is left; with EXPECTED_MISMATCH, FILE_MISSING or FILE_EXISTS if later edits are in the way; with NOT_FOUND if
         /// what the files held before is not kept any more; and with the reasons for which it refuses any edit, such as
@@ -5453,8 +5462,7 @@ pub mod batch_service_server {
         /// - NOT_FOUND: the workspace has no such batch.
         /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used for something else.
         /// - FAILED_PRECONDITION (ALREADY_APPLIED): another batch took the batch back; the message names it.
-        /// - FAILED_PRECONDITION (INVALID_STATE): the batch is neither APPLIED nor PARTIAL, changed no file, or was carried out on the
-        ///   workstation itself (BATCH_SOURCE_LOCAL) and can be undone there alone.
+        /// - FAILED_PRECONDITION (INVALID_STATE): the batch is neither APPLIED nor PARTIAL, or changed no file.
         /// - RESOURCE_EXHAUSTED, UNAVAILABLE: as SubmitBatch.
         async fn revert_batch(
             &self,

@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use aptix_model::id::BatchId;
+use aptix_model::id_block;
 use aptix_model::record::UnixMillis;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -132,6 +134,20 @@ impl Entry {
     #[must_use]
     pub fn name(&self) -> String {
         self.batch.clone().unwrap_or_else(|| self.id.to_string())
+    }
+
+    /// The id under which the batch is reported to a server as one of the workstation: always the same, so that it is stored once
+    /// however often it is reported.
+    #[must_use]
+    pub fn reported_id(&self) -> BatchId {
+        let named = self.batch.as_deref().and_then(|name| name.parse::<aptix_model::id::Uuid>().ok());
+        named.map_or_else(|| self.own_reported_id(), id_block::batch_id)
+    }
+
+    /// The id under which it is reported where the batch that it is about ended at the server without being applied.
+    #[must_use]
+    pub fn own_reported_id(&self) -> BatchId {
+        id_block::batch_id(self.id.to_string().parse().unwrap_or_default())
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use aptix_model::failure::Visible;
+use aptix_model::id::BatchId;
 
 use super::entries::{Entry, HistoryError, Known, read};
 use super::pending::Pending;
@@ -47,7 +48,8 @@ pub enum Wanted<'a> {
     Newest,
     /// The newest undo in effect.
     NewestUndo,
-    /// The one of this name: that of the entry, or that of the batch; or the only one whose batch's name begins so.
+    /// The one of this name: that of the entry, that of the batch, or that under which a server lists it; or the only one whose
+    /// batch's name begins so.
     Named(&'a str),
     /// The undo of this name, or the undo in effect of the batch of this name; a name may be cut as for `Named`.
     UndoOf(&'a str),
@@ -156,10 +158,14 @@ pub(crate) fn find(workspace: &Workspace, wanted: Wanted<'_>) -> Result<Found, F
     entry.map(|entry| Found { entry, later }).ok_or(FindError::Nothing)
 }
 
-/// The entry of this name, or the only one whose batch's name begins so. A beginning of the entry's own name may be one of a
-/// later batch, too, and counts for nothing.
+/// The entry of this name, the one that a server has under this id, or the only one whose batch's name begins so. A beginning of
+/// the entry's own name may be one of a later batch, too, and counts for nothing.
 fn named<'e>(entries: &'e [Entry], name: &str) -> Result<&'e Entry, FindError> {
-    if let Some(entry) = entries.iter().find(|entry| is_called(entry, name)) {
+    let reported = || {
+        let id: BatchId = name.parse().ok()?;
+        entries.iter().find(|entry| entry.reported_id() == id || entry.own_reported_id() == id)
+    };
+    if let Some(entry) = entries.iter().find(|entry| is_called(entry, name)).or_else(reported) {
         return Ok(entry);
     }
     let begun: Vec<_> = entries.iter().filter(|entry| is_begun(entry, name)).collect();

@@ -1,0 +1,57 @@
+//! Calls that wait for the end of their batch: what they hold meanwhile, and how they end with the server.
+
+use std::time::Duration;
+
+use aptix_model::wire::v1;
+use aptix_server::caller::Share;
+use aptix_server::dispatcher::Settings;
+use aptix_server::options::Options;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tonic::{Code, Status};
+
+use crate::server::{Clients, Server, assert_refused, next_event};
+
+async fn call(mut client: Clients, request: &str) -> Result<v1::CallToolResponse, Status> {
+    let call = v1::CallToolRequest {
+        workspace_id: "w".to_owned(),
+        tool: "workspace_create_file".to_owned(),
+        arguments: json!({ "path": "a.txt", "content": request }).to_string().into_bytes().into(),
+        request_id: request.to_owned(),
+        wait: Some(prost_types::Duration { seconds: 3600, nanos: 0 }),
+        ..v1::CallToolRequest::default()
+    };
+    Ok(client.tools.call_tool(call).await?.into_inner())
+}
+
+/// A call that waits holds no place among the calls that are worked on, but one among those that wait for an agent; where that is
+/// taken, the next call is refused and its batch stays. A server that stops ends the wait.
+#[tokio::test]
+async fn a_call_that_waits_gives_its_place_back_until_the_server_stops() {
+    let dispatch = Settings { questions: Share::of(1), ..Settings::default() };
+    let mut server = Server::with(Options { dispatch, calls: Share::of(1), ..Options::default() });
+    let (waiting, mut client) = (server.connect().await, server.connect().await);
+    let (_, mut feed) = client.lease("w", "agent", 0).await.unwrap();
+    let mut calls = JoinSet::new();
+    calls.spawn(call(waiting, "r1"));
+    let batch = next_event(&mut feed).await.unwrap().batch.unwrap();
+    // Answered although the call goes on.
+    assert_eq!(client.get("w", &batch.batch_id).await.unwrap().state(), v1::BatchState::Approved);
+    let refused = call(client.clone(), "r2").await;
+    assert_refused(refused, Code::ResourceExhausted, "RESOURCE_EXHAUSTED", "");
+    assert_eq!(next_event(&mut feed).await.unwrap().batch.unwrap().request_id, "r2", "the batch is stored");
+    assert!(calls.try_join_next().is_none(), "the first call still waits");
+    server.tell_to_stop();
+    let ended = calls.join_next().await.unwrap().unwrap();
+    assert_refused(ended, Code::Unavailable, "UNAVAILABLE", "SHUTTING_DOWN");
+}
+
+/// However long a caller offers to wait, the answer comes within the time that the server gives a call: PENDING, and the batch stays.
+#[tokio::test]
+async fn a_call_is_answered_within_the_time_of_a_call() {
+    let server = Server::with(Options { call_deadline: Duration::from_millis(500), ..Options::default() });
+    let client = server.connect().await;
+    let answer = call(client, "r1").await.unwrap();
+    assert_eq!((answer.is_error, answer.state()), (true, v1::BatchState::Approved), "{answer:?}");
+    assert!(answer.structured.contains("DEADLINE_EXCEEDED"), "{answer:?}");
+}
