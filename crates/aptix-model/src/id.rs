@@ -123,6 +123,8 @@ chosen! {
     ConversationId = "a conversation id", "1 to 128 visible ASCII characters, not beginning with . or -", 128, |byte| byte.is_ascii_graphic();
     /// Names a turn in a conversation; for records and logs.
     TurnId = "a turn id", "1 to 128 visible ASCII characters, not beginning with . or -", 128, |byte| byte.is_ascii_graphic();
+    /// Names a token, in lists of tokens and in the record of what was done.
+    TokenName = "a token's name", "1 to 64 of the characters A-Z a-z 0-9 . _ -, not beginning with . or -", 64, is_name_byte;
     /// Makes a submit idempotent: the same id never stores two batches.
     RequestId = "a request id", "1 to 128 visible ASCII characters, not beginning with . or -", 128, |byte| byte.is_ascii_graphic();
 }

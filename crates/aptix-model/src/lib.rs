@@ -11,7 +11,7 @@
 //! | --- | --- |
 //! | values | `words`, `reason`, `limits`, `digest`, `id`, `lines`, `path`, `path_readings`, `path_style`, `quote`, `cursor`, `presence` |
 //! | what is edited | `batch`, `preview`, `protection`, `failure`, `create_file_code` |
-//! | what became of it | `hunk_counts`, `report`, `plan`, `state`, `record`, `session`, `id_block`, `batch_event` |
+//! | what became of it | `hunk_counts`, `report`, `plan`, `state`, `record`, `session`, `token`, `id_block`, `batch_event` |
 //! | doors | `documents`, `wire`, `events`: none knows another |
 //! | served to models | `tools` |
 
@@ -51,6 +51,7 @@ pub mod record;
 pub mod report;
 pub mod session;
 pub mod state;
+pub mod token;
 #[cfg(feature = "tools")]
 pub mod tools;
 #[cfg(feature = "wire")]

@@ -16,6 +16,12 @@ catalogue! {
         InvalidPath = "INVALID_PATH",
         /// Two files on disk or in the batch differ only in case or Unicode normal form.
         AmbiguousPath = "AMBIGUOUS_PATH",
+        /// The call has no token, or one that the server does not know or that has ended.
+        Unauthenticated = "UNAUTHENTICATED",
+        /// What was to be made is there already.
+        AlreadyExists = "ALREADY_EXISTS",
+        /// The caller's token does not allow this call, or is for another workspace, whether there is such a one or not.
+        PermissionDenied = "PERMISSION_DENIED",
         /// Policy forbids touching this file to every caller.
         PolicyDenied = "POLICY_DENIED",
         /// A person has to agree first, and none did.

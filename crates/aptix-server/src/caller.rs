@@ -15,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::server::TcpConnectInfo;
 use tonic::{Request, Status};
 
+use crate::listen::Origin;
+
 /// The key that limits are counted by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Caller {
@@ -22,12 +24,19 @@ pub enum Caller {
     Address(IpAddr),
     /// Connections without an address.
     Local,
+    /// The owner of the data directory, through the socket in it.
+    Owner,
 }
 
 impl Caller {
     /// The caller behind the information of a connection.
     pub(crate) fn of(connect_info: &dyn Any) -> Self {
-        let address = connect_info.downcast_ref::<TcpConnectInfo>().and_then(TcpConnectInfo::remote_addr);
+        let tcp = match connect_info.downcast_ref() {
+            Some(Origin::Owner) => return Self::Owner,
+            Some(Origin::Tcp(tcp)) => Some(tcp),
+            None => connect_info.downcast_ref(),
+        };
+        let address = tcp.and_then(TcpConnectInfo::remote_addr);
         match address.map(|address| address.ip().to_canonical()) {
             Some(IpAddr::V6(address)) => Self::Address(IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into())),
             Some(address) => Self::Address(address),

@@ -31,7 +31,7 @@ pub struct Config {
     pub approvals: Approvals,
 }
 
-/// Which addresses the server may listen on while it authenticates no caller.
+/// Which addresses the server may listen on while callers need no token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exposure {
     /// Loopback addresses only.
@@ -139,10 +139,11 @@ pub enum ConfigError {
         /// What is wrong with it.
         error: IdError,
     },
-    /// The address can be reached from other machines, and the server authenticates no caller.
+    /// The address can be reached from other machines, and callers need no token.
     #[error(
-        "refused to listen on {0}: other machines can reach it and callers are not authenticated; expected a loopback \
-         address such as {LISTEN}; hint: forward a port over SSH, or accept the risk with --insecure-no-auth"
+        "refused to listen on {0}: other machines can reach it and no token was made, so that callers need none; expected a \
+         loopback address such as {LISTEN}; hint: make a token with `aptix-server token create`, forward a port over SSH, or \
+         accept the risk with --insecure-no-auth"
     )]
     Exposed(SocketAddr),
 }
@@ -159,21 +160,23 @@ impl ConfigFile {
 }
 
 impl Config {
+    /// Refuses an address that other machines can reach, while callers need no token.
+    ///
+    /// # Errors
+    /// When it is one, and `exposure` does not allow that.
+    pub fn check_exposure(&self, exposure: Exposure) -> Result<(), ConfigError> {
+        if exposure == Exposure::Loopback && !self.listen.ip().to_canonical().is_loopback() {
+            return Err(ConfigError::Exposed(self.listen));
+        }
+        Ok(())
+    }
+
     /// Merges the command line's `listen` and `data_dir` with the file; the command line wins.
     ///
     /// # Errors
-    /// When a number of the file is out of its range, or the address is not a loopback address and `exposure` does not
-    /// allow that.
-    pub fn new(
-        listen: Option<SocketAddr>,
-        data_dir: Option<PathBuf>,
-        exposure: Exposure,
-        file: ConfigFile,
-    ) -> Result<Self, ConfigError> {
+    /// When a number of the file is out of its range.
+    pub fn new(listen: Option<SocketAddr>, data_dir: Option<PathBuf>, file: ConfigFile) -> Result<Self, ConfigError> {
         let listen = listen.or(file.listen).unwrap_or(LISTEN);
-        if exposure == Exposure::Loopback && !listen.ip().to_canonical().is_loopback() {
-            return Err(ConfigError::Exposed(listen));
-        }
         let mut options = Options::default();
         seconds("heartbeat_seconds", file.heartbeat_seconds, 3600, &mut options.dispatch.heartbeat)?;
         let (connections, calls, streams) = (&mut options.connections, &mut options.calls, &mut options.long_lived);
@@ -249,19 +252,19 @@ mod tests {
     #[test]
     fn the_command_line_wins_over_the_file_and_the_file_over_the_defaults() {
         let file: ConfigFile = toml::from_str("listen = '0.0.0.0:1'\ndata_dir = 'a'\nheartbeat_seconds = 2").unwrap();
-        let config = Config::new(None, Some("b".into()), Exposure::Anywhere, file).unwrap();
+        let config = Config::new(None, Some("b".into()), file).unwrap();
         assert_eq!(config.listen.port(), 1);
         assert_eq!(config.data_dir, PathBuf::from("b"));
         assert_eq!(config.options.dispatch.heartbeat, Duration::from_secs(2));
-        let config = Config::new(None, None, Exposure::Loopback, ConfigFile::default()).unwrap();
+        let config = Config::new(None, None, ConfigFile::default()).unwrap();
         assert_eq!(config.listen, LISTEN);
     }
 
     #[test]
     fn an_address_that_other_machines_reach_needs_consent() {
         let listening = |address: &str, exposure| {
-            Config::new(Some(address.parse().unwrap()), None, exposure, ConfigFile::default())
-                .map(|config| config.listen)
+            let config = Config::new(Some(address.parse().unwrap()), None, ConfigFile::default()).unwrap();
+            config.check_exposure(exposure)
         };
         for address in ["127.0.0.1:1", "127.8.8.8:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
             assert!(listening(address, Exposure::Loopback).is_ok(), "{address}");
@@ -276,11 +279,11 @@ mod tests {
     fn an_unknown_key_and_a_number_out_of_range_are_refused() {
         assert!(toml::from_str::<ConfigFile>("lisen = '0.0.0.0:1'").is_err());
         let file = ConfigFile { heartbeat_seconds: Some(0), ..ConfigFile::default() };
-        let refused = Config::new(None, None, Exposure::Loopback, file);
+        let refused = Config::new(None, None, file);
         assert!(matches!(refused, Err(ConfigError::Range { key: "heartbeat_seconds", .. })));
         assert!(toml::from_str::<ConfigFile>("approval = 'sometimes'").is_err());
         let file: ConfigFile = toml::from_str("[workspaces.'a b']\napproval = 'always'").unwrap();
-        let refused = Config::new(None, None, Exposure::Loopback, file);
+        let refused = Config::new(None, None, file);
         assert!(matches!(refused, Err(ConfigError::Workspace { .. })), "{refused:?}");
     }
 }

@@ -9,6 +9,8 @@ pub mod config;
 mod cpu_pool;
 pub mod descriptors;
 pub mod dispatcher;
+pub mod identity;
+pub mod listen;
 pub mod mint;
 pub mod options;
 pub mod room;

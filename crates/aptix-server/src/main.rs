@@ -1,5 +1,7 @@
 //! The program `aptix-server`: reads its configuration, opens its store, listens, and ends in order.
 
+mod administer;
+
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,15 +13,19 @@ use std::time::Duration;
 use anyhow::Context;
 use aptix_server::config::{Config, ConfigFile, Exposure};
 use aptix_server::descriptors;
+use aptix_server::listen::{incoming, listen_to_owner};
 use aptix_server::serve::serve;
+use aptix_server::service::owner::Unanswered;
+use aptix_server::store::Store as _;
 use aptix_server::store::embedded::verify::{self, Findings};
 use aptix_server::store::embedded::{EmbeddedStore, OnLoss, Opening};
 use aptix_server::store::healing::HealingStore;
 use clap::{Parser, ValueEnum};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tonic::transport::server::TcpIncoming;
 use tracing_subscriber::EnvFilter;
+
+use crate::administer::{TokenCommand, WorkspaceCommand};
 
 /// Keeps batches of file edits and streams them to the agents that apply them.
 #[derive(Parser)]
@@ -30,7 +36,7 @@ struct Args {
     /// Address and port to listen on; port 0 lets the system choose [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// Allow --listen on an address that other machines can reach, although callers are not authenticated
+    /// Allow --listen on an address that other machines can reach, although no token was made and callers need none
     #[arg(long)]
     insecure_no_auth: bool,
     /// Directory for everything the server keeps [default: aptix-data]
@@ -43,9 +49,9 @@ struct Args {
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What is logged, to stderr: a level, or target=level pairs
-    #[arg(long, value_name = "FILTER", default_value = "info", env = "APTIX_LOG")]
-    log: EnvFilter,
+    /// What is logged, to stderr: a level, or target=level pairs [default: info; of commands warn]
+    #[arg(long, value_name = "FILTER", env = "APTIX_LOG")]
+    log: Option<EnvFilter>,
     /// How it is logged
     #[arg(long, value_enum, default_value_t = LogFormat::Text, env = "APTIX_LOG_FORMAT")]
     log_format: LogFormat,
@@ -60,6 +66,12 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = aptix_server::config::DATA_DIR)]
         data_dir: PathBuf,
     },
+    /// Makes, lists and revokes tokens: who may call the server
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Creates and lists workspaces
+    #[command(subcommand)]
+    Workspace(WorkspaceCommand),
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -72,23 +84,26 @@ enum LogFormat {
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    let level = if args.command.is_some() { "warn" } else { "info" };
     let logs = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_env_filter(args.log.clone());
+        .with_env_filter(args.log.clone().unwrap_or_else(|| EnvFilter::new(level)));
     match args.log_format {
         LogFormat::Text => logs.init(),
         LogFormat::Json => logs.json().flatten_event(true).init(),
     }
-    let done = match &args.command {
-        Some(Command::Verify { data_dir }) => verify(data_dir),
-        None => run(args).map(|()| ExitCode::SUCCESS),
+    let done = match args.command {
+        Some(Command::Verify { data_dir }) => verify(&data_dir),
+        Some(Command::Token(command)) => run(administer::token(command)),
+        Some(Command::Workspace(command)) => run(administer::workspace(command)),
+        None => run(serve_until_signal(args)),
     };
     match done {
         Ok(code) => code,
         Err(error) => {
             tracing::error!("{error:#}");
-            ExitCode::from(3)
+            ExitCode::from(if matches!(error.downcast_ref(), Some(Unanswered::Refused(_))) { 1 } else { 3 })
         }
     }
 }
@@ -111,17 +126,17 @@ fn verify(data_dir: &Path) -> anyhow::Result<ExitCode> {
 /// How long abandoned work may delay the end of the process.
 const LEFT_BEHIND: Duration = Duration::from_millis(500);
 
-fn run(args: Args) -> anyhow::Result<()> {
+fn run(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new().context("failed to start the runtime")?;
-    let served = runtime.block_on(serve_until_signal(args));
+    let done = runtime.block_on(work);
     runtime.shutdown_timeout(LEFT_BEHIND);
-    served
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 async fn serve_until_signal(args: Args) -> anyhow::Result<()> {
     let file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
     let exposure = if args.insecure_no_auth { Exposure::Anywhere } else { Exposure::Loopback };
-    let mut config = Config::new(args.listen, args.data_dir, exposure, file)?;
+    let mut config = Config::new(args.listen, args.data_dir, file)?;
     let descriptors = descriptors::reserve(config.options.connections.total)?;
     config.options.connections.shrink(descriptors.connections);
     let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
@@ -133,17 +148,24 @@ async fn serve_until_signal(args: Args) -> anyhow::Result<()> {
         let on_loss = if accept_loss.swap(false, Ordering::Relaxed) { OnLoss::Accept } else { OnLoss::Refuse };
         Ok(Arc::new(EmbeddedStore::open_with(&dir, Opening { open_files, on_loss })?))
     })?;
+    let needs_no_token = store.tokens().await?.is_empty();
+    if needs_no_token {
+        config.check_exposure(exposure)?;
+    }
+    let owner = listen_to_owner(&config.data_dir).inspect_err(|error| {
+        tracing::warn!(%error, "the socket in the data directory cannot be used: tokens can be made while the server is stopped");
+    });
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("failed to listen on {}; give another address with --listen", config.listen))?;
     let address = listener.local_addr().context("failed to learn the address")?;
-    if !address.ip().to_canonical().is_loopback() {
-        tracing::warn!(%address, "callers are not authenticated: a process that reaches this address can change files");
+    if needs_no_token && !address.ip().to_canonical().is_loopback() {
+        tracing::warn!(%address, "callers need no token: a process that reaches this address can change files");
     }
     tracing::info!(%address, dataDir = %config.data_dir.display(), "serving");
     // The process that started the server waits for this line; from here on connections are answered.
     writeln!(std::io::stdout(), "listening on {address}").context("failed to write to stdout")?;
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let incoming = incoming(Some(listener), owner.ok());
     let stopped = async {
         tokio::select! {
             _ = terminate.recv() => {}

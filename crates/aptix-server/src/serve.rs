@@ -22,9 +22,11 @@ use crate::accept::Incoming;
 use crate::caller::Peers;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::approvals::Approvals;
+use crate::identity::Registry;
 use crate::mint;
 use crate::options::Options;
 use crate::room::Room;
+use crate::service::admin::{AdminServer, AdminService};
 use crate::service::admission::Admission;
 use crate::service::agent::{AgentServer, AgentService};
 use crate::service::batch::{BatchServer, BatchService};
@@ -77,10 +79,12 @@ where
     if let Err(error) = dispatcher.recall_time().await {
         tracing::warn!(%error, "the newest time in the store cannot be read; prepared batches expire by the time of day alone");
     }
-    let admission = Admission::new(options, dispatcher.closing());
+    let registry = Arc::new(Registry::load(Arc::clone(&store)).await?);
+    let admission = Admission::new(options, dispatcher.closing(), Arc::clone(&registry));
     let (health, health_service) = tonic_health::server::health_reporter();
     set_all(&health, ServingStatus::Serving).await;
-    let router = router(&dispatcher, &options, &admission)?.add_service(health_service);
+    let admin = AdminServer::new(AdminService(Arc::clone(&registry)));
+    let router = router(&dispatcher, &options, &admission)?.add_service(health_service).add_service(admin);
     let stopped = CancellationToken::new();
     let stopping = async {
         shutdown.await;
@@ -105,6 +109,7 @@ where
         never = admission.watch_answers() => match never {},
         never = sweep(store.as_ref(), options.blob_retention) => match never {},
         never = expire(&dispatcher) => match never {},
+        never = registry.expire() => match never {},
     };
     dispatcher.stop();
     match timeout(LAST_GRACE, dispatcher.finish()).await {
@@ -195,7 +200,7 @@ async fn expire(dispatcher: &Arc<Dispatcher>) -> Infallible {
 
 /// Sets the health of every service, and of the server as a whole.
 async fn set_all(health: &HealthReporter, status: ServingStatus) {
-    let named = [BatchServer::NAME, AgentServer::NAME, FileServer::NAME, WorkspaceServer::NAME];
+    let named = [AdminServer::NAME, BatchServer::NAME, AgentServer::NAME, FileServer::NAME, WorkspaceServer::NAME];
     for service in named.into_iter().chain(["", SessionServer::NAME, ToolServer::NAME]) {
         health.set_service_status(service, status).await;
     }

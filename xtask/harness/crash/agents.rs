@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use aptix_client::connection::{Connection, ServerUrl};
+use aptix_client::connection::{Connection, Server};
 use aptix_model::batch::{Atomicity, Batch, Origin};
 use aptix_model::documents;
 use aptix_model::id::BatchId;
@@ -145,7 +145,7 @@ impl<'a> Scene<'a> {
         let address = line.trim_end().strip_prefix("listening on ").context("the server does not listen")?;
         let url = format!("http://{address}");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let connection = runtime.block_on(Connection::open(&url.parse::<ServerUrl>()?, &"w".parse()?))?;
+        let connection = runtime.block_on(Connection::open(&Server::open(url.parse()?), &"w".parse()?))?;
         let (place, sent) = (place.to_owned(), Vec::new());
         Ok(Self { place, _server: server, url, runtime, connection, start, sent, settled: 0, kills: 0, locals: 0 })
     }

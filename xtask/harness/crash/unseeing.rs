@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use aptix_client::agent::{Approve, Attended, Service, serve};
+use aptix_client::connection::Server;
 use aptix_client::connection::question::Unanswered;
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
@@ -25,7 +26,7 @@ pub(crate) fn serve_unseeing(args: &Unseeing) -> Result<()> {
     let root = place.join("ws").to_str().context("the directory has a name in UTF-8")?.parse()?;
     let local = Workspace::open(&[root], &place.join("state"), Box::new(overlaid()))?;
     let policy = Arc::new(PolicyFiles::new(&place.join("config"), Caller::Server));
-    let (server, workspace) = (args.url.parse()?, "w".parse()?);
+    let (server, workspace) = (Server::open(args.url.parse()?), "w".parse()?);
     let (approve, attended, answering) = (Approve::Auto, Attended::Never, Arc::new(Unanswered));
     let service = Service { server, workspace, approve, attended, policy, answering };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

@@ -1,6 +1,7 @@
 //! Files that are committed but made by a program, so that a build needs no generator and a reader no build.
 
 mod generated;
+mod methods;
 mod protocol;
 
 use anyhow::{Context, Result, bail};

@@ -5,13 +5,14 @@ use std::fs;
 use anyhow::{Context, Result};
 
 use super::generated::Generated;
+use super::methods;
 use crate::repo;
 
 const PROTO: &str = "proto";
 const PACKAGE: &str = "aptix/v1";
 const OUTPUT: &str = "crates/aptix-model/src/wire/generated";
 
-/// Compiles `proto/aptix/v1/*.proto` to one Rust file and one descriptor set.
+/// Compiles `proto/aptix/v1/*.proto` to Rust and one descriptor set.
 pub(super) fn generate() -> Result<Vec<Generated>> {
     let out = tempfile::tempdir().context("failed to make a temporary directory")?;
     tonic_prost_build::configure()
@@ -26,6 +27,7 @@ pub(super) fn generate() -> Result<Vec<Generated>> {
     Ok(vec![
         Generated { path: format!("{OUTPUT}/aptix.v1.rs"), content: code },
         Generated { path: format!("{OUTPUT}/aptix.v1.binpb"), content: descriptors },
+        Generated { path: format!("{OUTPUT}/method.rs"), content: methods::code(&compiler()?)?.into_bytes() },
     ])
 }
 

@@ -10,7 +10,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         "
         domain: actor batch batch_event create_file_code cursor digest failure hunk_counts id id_block limits lines live path \
         path_readings path_style plan presence preview protection question quote \
-        reason record report session state words
+        reason record report session state token words
         documents | events | wire
         tools
         lib",
@@ -36,12 +36,13 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
     (
         "aptix-server",
         "
-        base: mint caller descriptors room ticket turns waited cpu_pool
+        base: mint listen caller descriptors room ticket turns waited cpu_pool
         store
         dispatcher
+        identity
         options
         service
-        program: config accept serve
+        program: config accept serve administer
         lib: lib main",
     ),
     (

@@ -46,6 +46,7 @@ mod sessions;
 mod shown;
 #[path = "../../../crates/aptix-client/tests/it/skip.rs"]
 mod skip;
+mod tokens;
 mod tool_calls;
 mod tool_plans;
 mod tool_writes;

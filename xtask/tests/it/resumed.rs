@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use aptix_client::connection::Connection;
+use aptix_client::connection::{self, Connection};
 use aptix_engine::digest::sha256;
 use aptix_model::batch::BlobRef;
 use aptix_model::wire::v1;
@@ -73,7 +73,8 @@ fn a_cut_upload_sends_only_the_rest() {
     let blob = BlobRef { sha256: sha256(&content), size_bytes: content.len() as u64 };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let kept = runtime.block_on(async {
-        let connection = Connection::open(&url.parse().unwrap(), &"demo".parse().unwrap()).await.unwrap();
+        let connection =
+            Connection::open(&connection::Server::open(url.parse().unwrap()), &"demo".parse().unwrap()).await.unwrap();
         let kept = connection.upload(None, blob.sha256, content.clone()).await.unwrap();
         assert!(connection.download(blob).await.unwrap() == content);
         kept
@@ -123,7 +124,8 @@ fn an_upload_goes_on_after_the_server_was_killed() {
         // What was not flushed yet may be lost.
         assert!(!is_in_progress && there.is_multiple_of(mib) && (mib..=12 * mib).contains(&there), "{there}");
         let (url, passed) = cutting(&server, u64::MAX);
-        let connection = Connection::open(&url.parse().unwrap(), &"demo".parse().unwrap()).await.unwrap();
+        let connection =
+            Connection::open(&connection::Server::open(url.parse().unwrap()), &"demo".parse().unwrap()).await.unwrap();
         assert_eq!(connection.upload(None, blob.sha256, content.clone()).await.unwrap(), blob);
         let sent = passed.first.load(Ordering::SeqCst);
         assert!(sent < 17 * mib - there, "{sent} bytes were sent beside the {there} that were there");

@@ -334,7 +334,7 @@ impl<'s> Reporter<'s> {
         let kept = marks.clone();
         let noted = self.session.agent.blocking(move |agent| {
             let service = &agent.service;
-            notes::put_reported(&agent.local, &service.server.to_string(), &service.workspace, &kept)
+            notes::put_reported(&agent.local, &service.server.url.to_string(), &service.workspace, &kept)
         });
         match noted.await? {
             Ok(()) => self.noted.clone_from(&self.marks),
@@ -346,7 +346,7 @@ impl<'s> Reporter<'s> {
 
 /// Marks what is in the history when an agent serves a workspace for the first time: only what comes later is reported.
 pub(super) fn begin(local: &Workspace, service: &Service) -> Result<(), HistoryError> {
-    let (server, workspace) = (service.server.to_string(), &service.workspace);
+    let (server, workspace) = (service.server.url.to_string(), &service.workspace);
     if notes::reported(local, &server, workspace)?.is_none() {
         let News { marks, .. } = since::since(local, None)?;
         notes::put_reported(local, &server, workspace, &marks)?;
@@ -360,6 +360,6 @@ fn news(agent: &Agent, marks: Option<Marks>) -> Result<(Option<Marks>, News), Hi
         return Ok((None, since::since(&agent.local, marks)?));
     }
     let Service { server, workspace, .. } = &agent.service;
-    let noted = notes::reported(&agent.local, &server.to_string(), workspace)?;
+    let noted = notes::reported(&agent.local, &server.url.to_string(), workspace)?;
     Ok((noted.clone(), since::since(&agent.local, noted)?))
 }

@@ -67,7 +67,7 @@ pub async fn serve(
     let locks = local.lock_agent()?;
     outbox::adopt::adopt(&local)?;
     let id = notes::agent_id(&local, new_id)?;
-    let noted = notes::position(&local, &service.server.to_string(), &service.workspace)?;
+    let noted = notes::position(&local, &service.server.url.to_string(), &service.workspace)?;
     let position = noted.map_or(Position::START, |noted| match noted.cursor {
         Some(cursor) => Position::Cursor(cursor),
         None => Position::Revision(noted.revision),
@@ -112,7 +112,7 @@ async fn serve_on(agent: &Arc<Agent>, progress: &mut Progress) -> Result<(), Age
             progress.position = Position::Revision(start);
         }
         let wait = backoff.wait();
-        tracing::warn!(%why, milliseconds = wait.as_millis(), "waiting before connecting to {} again", agent.service.server);
+        tracing::warn!(%why, milliseconds = wait.as_millis(), "waiting before connecting to {} again", agent.service.server.url);
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = agent.stop.cancelled() => return Ok(()),

@@ -19,7 +19,7 @@ use super::quota::Quota;
 use super::report;
 use crate::connection::question::Answering;
 use crate::connection::receipt::Receipt;
-use crate::connection::{Connection, Lease, LeaseSecret, Position, ServerUrl};
+use crate::connection::{Connection, Lease, LeaseSecret, Position, Server};
 use crate::person::user::user;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::keep::notes::{self, Noted};
@@ -30,7 +30,7 @@ use crate::workspace::roots::workspace::Workspace;
 #[derive(Clone, Debug)]
 pub struct Service {
     /// The server.
-    pub server: ServerUrl,
+    pub server: Server,
     /// The workspace on it.
     pub workspace: WorkspaceId,
     /// Who decides about writes.
@@ -95,7 +95,7 @@ impl Agent {
         };
         let kept = self.blocking(move |agent| {
             let Service { server, workspace, .. } = &agent.service;
-            notes::put_position(&agent.local, &server.to_string(), workspace, noted)
+            notes::put_position(&agent.local, &server.url.to_string(), workspace, noted)
         });
         match kept.await? {
             Err(error) if removed_state(&self.local).is_some() => return Err(error.into()),

@@ -36,7 +36,7 @@ pub(super) async fn run(agent: &Arc<Agent>, progress: &mut Progress) -> Result<O
     let lease = feed.lease();
     progress.held = lease.secret.clone();
     tracing::info!(WorkspaceId = %agent.service.workspace, AgentId = %agent.id, epoch = lease.epoch, server_version = ?lease.server_version, after = %progress.position.revision(),
-        "serving {}", agent.service.server);
+        "serving {}", agent.service.server.url);
     let history = match progress.position {
         Position::Cursor(cursor) => OnceLock::from(cursor.history),
         Position::Revision(_) => OnceLock::new(),

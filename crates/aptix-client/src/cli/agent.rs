@@ -17,7 +17,7 @@ use super::serving;
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
-    server: ServerArgs,
+    pub(super) server: ServerArgs,
     /// A directory to edit files in, and the name docPaths know it by; may be repeated
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
     pub(super) roots: Vec<RootSpec>,
@@ -28,7 +28,7 @@ pub(super) struct Args {
 
 /// Serves; `new_id` is the agent's name from now on, if it has none yet.
 pub(super) async fn run(args: Args, homes: &HomeDirs, new_id: Result<AgentId, IdError>) -> anyhow::Result<Exit> {
-    let ServerArgs { server, workspace } = args.server;
+    let (server, workspace) = (args.server.server(), args.server.workspace);
     let policy = Arc::new(PolicyFiles::new(&homes.config_home()?, Caller::Server));
     let directories = args.roots.iter().map(|root| std::path::absolute(&root.dir)).collect::<Result<_, _>>()?;
     let answering = Arc::new(FromDisk { workspace: Some(workspace.clone()), directories });

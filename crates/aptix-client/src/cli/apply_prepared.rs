@@ -11,7 +11,7 @@ use crate::present::view::state_for_people;
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
-    server: ServerArgs,
+    pub(super) server: ServerArgs,
     #[command(flatten)]
     owner: OwnerArgs,
     /// The batch

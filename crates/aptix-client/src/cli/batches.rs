@@ -21,7 +21,7 @@ use crate::present::view::state_for_people;
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
-    server: ServerArgs,
+    pub(super) server: ServerArgs,
     /// List batches of this session; may be repeated, as the others
     #[arg(long = "session", value_name = "ID")]
     sessions: Vec<String>,

@@ -11,7 +11,7 @@ use super::server::ServerArgs;
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
-    server: ServerArgs,
+    pub(super) server: ServerArgs,
     /// Why, for the record
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,

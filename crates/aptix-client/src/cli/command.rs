@@ -5,9 +5,10 @@ use clap_complete::Shell;
 
 use super::home_dirs::HomeDirs;
 use super::logging::{LogArgs, Logs};
+use super::token::TokenArgs;
 use super::{
-    agent, apply, apply_prepared, batches, cancel, convert, log, mcp, prompt, read, revert, review, show, submit,
-    tools, undo,
+    agent, apply, apply_prepared, batches, cancel, convert, log, login, mcp, prompt, read, revert, review, show,
+    submit, tools, undo,
 };
 use crate::workspace::roots::root::RootSpec;
 
@@ -59,6 +60,8 @@ pub(super) enum Command {
     Prompt(prompt::Args),
     /// Serve the tools over the Model Context Protocol on stdin and stdout
     Mcp(mcp::Args),
+    /// Keep a token for a server, in a file that you alone can read
+    Login(login::Args),
     /// Write a completion script for a shell to stdout
     Completions {
         /// Which shell
@@ -89,6 +92,31 @@ impl Command {
             | Self::Read(_)
             | Self::Tools(_)
             | Self::Prompt(_)
+            | Self::Login(_)
+            | Self::Completions { .. } => None,
+        }
+    }
+
+    /// Where the token for the server comes from that it talks to.
+    pub(super) fn token(&mut self) -> Option<&mut TokenArgs> {
+        match self {
+            Self::Agent(args) => Some(&mut args.server.token),
+            Self::Submit(args) => Some(&mut args.server.token),
+            Self::Show(args) => Some(&mut args.token),
+            Self::Batches(args) => Some(&mut args.server.token),
+            Self::ApplyPrepared(args) => Some(&mut args.server.token),
+            Self::Approve(args) | Self::Reject(args) => Some(&mut args.server.token),
+            Self::Cancel(args) => Some(&mut args.server.token),
+            Self::Revert(args) => Some(&mut args.server.token),
+            Self::Read(args) => Some(&mut args.server.token),
+            Self::Login(args) => Some(&mut args.token),
+            Self::Apply(_)
+            | Self::Convert(_)
+            | Self::Undo(_)
+            | Self::Log(_)
+            | Self::Tools(_)
+            | Self::Prompt(_)
+            | Self::Mcp(_)
             | Self::Completions { .. } => None,
         }
     }

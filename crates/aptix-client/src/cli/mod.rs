@@ -12,6 +12,7 @@ mod exit;
 mod home_dirs;
 mod log;
 mod logging;
+mod login;
 mod mcp;
 mod origin;
 mod output;
@@ -24,6 +25,7 @@ mod server;
 mod serving;
 mod show;
 mod submit;
+mod token;
 mod tools;
 mod undo;
 mod usage;
@@ -103,7 +105,10 @@ fn run(cli: Cli, form: Form) -> anyhow::Result<Exit> {
 }
 
 async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> anyhow::Result<Exit> {
-    let Cli { home_dirs: homes, command, .. } = cli;
+    let Cli { home_dirs: homes, mut command, .. } = cli;
+    if let Some(token) = command.token() {
+        token.keep_in(&homes.config_home()?);
+    }
     match command {
         Command::Apply(args) => interruptible(form, move || apply::run(&args, &homes, mint_batch())).await,
         Command::Convert(args) => interruptible(form, move || convert::run(&args, &homes)).await,
@@ -115,7 +120,7 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         Command::Agent(args) => agent::run(args, &homes, format!("agent-{}", mint()).parse()).await,
         Command::Submit(args) => submit::run(args, mint().to_string().parse()).await,
         Command::Show(args) => match args.server() {
-            Some((url, workspace)) => server::run(form, show::run_there(form, url, workspace, args.id())).await,
+            Some((there, workspace)) => server::run(form, show::run_there(form, there, workspace, args.id())).await,
             None => interruptible(form, move || show::run_here(&args, &homes)).await,
         },
         Command::Batches(args) => server::run(form, batches::run(args)).await,
@@ -124,6 +129,7 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         Command::Reject(args) => server::run(form, review::reject(args)).await,
         Command::Cancel(args) => server::run(form, cancel::run(args)).await,
         Command::Revert(args) => revert::run(args, mint().to_string().parse()).await,
+        Command::Login(args) => server::run(form, login::run(args)).await,
         Command::Read(args) => server::run(form, read::run(args)).await,
         Command::Tools(args) => Ok(tools::run(&args)),
         Command::Prompt(args) => Ok(prompt::run(&args)),

@@ -12,7 +12,7 @@ use super::server::ServerArgs;
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
-    server: ServerArgs,
+    pub(super) server: ServerArgs,
     #[command(flatten)]
     form: Form,
     /// The file: a root's name, "/" and the lower-case path in that root

@@ -12,7 +12,7 @@ use super::server::{self, ServerArgs};
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
-    server: ServerArgs,
+    pub(super) server: ServerArgs,
     #[command(flatten)]
     origin: OriginArgs,
     /// Why, for the record

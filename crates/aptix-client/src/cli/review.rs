@@ -15,7 +15,7 @@ use super::server::{self, ServerArgs};
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
-    server: ServerArgs,
+    pub(super) server: ServerArgs,
     /// Why, for the author of the batch and the record
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,

@@ -18,12 +18,13 @@ use tokio::time::Instant;
 
 use crate::apply::Refusal;
 use crate::connection::backoff::Backoff;
-use crate::connection::{CallError, Connection, ServerUrl};
+use crate::connection::{CallError, Connection, Server, ServerUrl};
 use crate::present::view::{BatchView, Undoes};
 
 use super::exit::Exit;
 use super::output::{self, Form, interrupted, show};
 use super::progress::{self, Doing};
+use super::token::TokenArgs;
 
 /// How long a lost server is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,11 +38,18 @@ pub(super) struct ServerArgs {
     /// The workspace
     #[arg(long, value_name = "ID")]
     pub(super) workspace: WorkspaceId,
+    #[command(flatten)]
+    pub(super) token: TokenArgs,
 }
 
 impl ServerArgs {
     pub(super) async fn connect(&self) -> Result<Connection, CallError> {
-        Connection::open(&self.server, &self.workspace).await
+        Connection::open(&self.server(), &self.workspace).await
+    }
+
+    /// The server, and what proves to it who calls.
+    pub(super) fn server(&self) -> Server {
+        self.token.server(&self.server)
     }
 }
 

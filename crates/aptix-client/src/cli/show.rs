@@ -17,7 +17,7 @@ use aptix_model::tools::result::Stored;
 
 use crate::apply::Refusal;
 use crate::connection::batch_query::BatchQuery;
-use crate::connection::{CallError, ChangeView, Connection, ServerUrl};
+use crate::connection::{CallError, ChangeView, Connection, Server, ServerUrl};
 use crate::policy::caller::Caller;
 use crate::present::id_prefix::{IdPrefix, Named};
 use crate::present::kept::find_in;
@@ -35,6 +35,7 @@ use super::exit::{Exit, Refused};
 use super::home_dirs::HomeDirs;
 use super::output::{self, Form};
 use super::server;
+use super::token::TokenArgs;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
@@ -44,6 +45,8 @@ pub(super) struct Args {
     /// The workspace at the server
     #[arg(long, value_name = "ID", requires = "server")]
     workspace: Option<WorkspaceId>,
+    #[command(flatten)]
+    pub(super) token: TokenArgs,
     /// A directory that the batch changed files in; may be repeated
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
     pub(super) roots: Vec<RootSpec>,
@@ -56,8 +59,8 @@ pub(super) struct Args {
 
 impl Args {
     /// The server that is to be asked, and the workspace there.
-    pub(super) fn server(&self) -> Option<(&ServerUrl, &WorkspaceId)> {
-        self.server.as_ref().zip(self.workspace.as_ref())
+    pub(super) fn server(&self) -> Option<(Server, &WorkspaceId)> {
+        Some((self.token.server(self.server.as_ref()?), self.workspace.as_ref()?))
     }
 
     pub(super) const fn id(&self) -> &IdPrefix {
@@ -187,11 +190,11 @@ fn show_here(args: &Args, Here { kept, root }: &Here) -> Exit {
 /// Shows what a server keeps.
 pub(super) async fn run_there(
     form: Form,
-    server: &ServerUrl,
+    server: Server,
     workspace: &WorkspaceId,
     id: &IdPrefix,
 ) -> Result<Exit, CallError> {
-    let connection = Connection::open(server, workspace).await?;
+    let connection = Connection::open(&server, workspace).await?;
     let Some(id) = id.whole() else { return show_found(form, &connection, id).await };
     match connection.get_with_steps(id).await {
         Ok((record, steps)) => Ok(show_record(form, &record, &steps)),

@@ -24,7 +24,7 @@ use super::server::{self, ServerArgs};
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
-    server: ServerArgs,
+    pub(super) server: ServerArgs,
     #[command(flatten)]
     document: DocumentArgs,
     #[command(flatten)]

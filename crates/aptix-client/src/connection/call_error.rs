@@ -89,7 +89,8 @@ impl CallError {
             Code::NotFound => Reason::NotFound,
             Code::OutOfRange => Reason::TooLarge,
             Code::ResourceExhausted => Reason::ResourceExhausted,
-            Code::PermissionDenied | Code::Unauthenticated => Reason::PolicyDenied,
+            Code::PermissionDenied => Reason::PermissionDenied,
+            Code::Unauthenticated => Reason::Unauthenticated,
             Code::FailedPrecondition | Code::Aborted => Reason::InvalidState,
             _ => Reason::Internal,
         };

@@ -1,18 +1,22 @@
 //! One connection to a server: opened, with a deadline for each call and a limit for each message.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_model::id::WorkspaceId;
 use aptix_model::limits::MESSAGE_BYTES;
+use aptix_model::wire::v1;
 use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use aptix_model::wire::v1::file_service_client::FileServiceClient;
 use aptix_model::wire::v1::workspace_service_client::WorkspaceServiceClient;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
 
 use super::call_error::{CallError, innermost};
 use super::server_url::ServerUrl;
+use super::token::{Bearer, Server};
 
 /// How long the server may take to be reached.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -30,48 +34,40 @@ const HEADER_BYTES: u32 = 64 << 10;
 pub struct Connection {
     pub(super) server: ServerUrl,
     pub(super) workspace: WorkspaceId,
-    channel: Channel,
+    channel: Link,
 }
+
+/// What calls go through.
+pub(super) type Link = InterceptedService<Channel, Bearer>;
 
 impl Connection {
     /// Connects.
     ///
     /// # Errors
-    /// [`CallError::Unreachable`] when no server listens there or answers within five seconds.
-    pub async fn open(server: &ServerUrl, workspace: &WorkspaceId) -> Result<Self, CallError> {
-        let endpoint = Endpoint::from(server.0.clone())
-            .connect_timeout(CONNECT)
-            .tcp_nodelay(true)
-            .http2_keep_alive_interval(PING_AFTER)
-            .keep_alive_timeout(PING_ANSWER)
-            .keep_alive_while_idle(true)
-            .http2_max_header_list_size(HEADER_BYTES);
-        let connecting = tokio::time::timeout(CONNECT, endpoint.connect()).await;
-        let channel = match connecting {
-            Ok(Ok(channel)) => channel,
-            Ok(Err(error)) => return Err(CallError::unreachable(server, innermost(&error))),
-            Err(_) => return Err(CallError::silent(server, CONNECT)),
-        };
-        Ok(Self { server: server.clone(), workspace: workspace.clone(), channel })
+    /// [`CallError::Unreachable`] when no server listens there or answers within five seconds; [`CallError::Refused`] when the
+    /// token that is to be sent cannot be had.
+    pub async fn open(server: &Server, workspace: &WorkspaceId) -> Result<Self, CallError> {
+        let channel = reach(server).await?;
+        Ok(Self { server: server.url.clone(), workspace: workspace.clone(), channel })
     }
 
-    pub(super) fn batches(&self) -> BatchServiceClient<Channel> {
+    pub(super) fn batches(&self) -> BatchServiceClient<Link> {
         BatchServiceClient::new(self.channel.clone())
             .max_decoding_message_size(MESSAGE_BYTES)
             .max_encoding_message_size(MESSAGE_BYTES)
     }
 
-    pub(super) fn workspaces(&self) -> WorkspaceServiceClient<Channel> {
+    pub(super) fn workspaces(&self) -> WorkspaceServiceClient<Link> {
         WorkspaceServiceClient::new(self.channel.clone())
     }
 
-    pub(super) fn agents(&self) -> AgentServiceClient<Channel> {
+    pub(super) fn agents(&self) -> AgentServiceClient<Link> {
         AgentServiceClient::new(self.channel.clone())
             .max_decoding_message_size(MESSAGE_BYTES)
             .max_encoding_message_size(MESSAGE_BYTES)
     }
 
-    pub(super) fn files(&self) -> FileServiceClient<Channel> {
+    pub(super) fn files(&self) -> FileServiceClient<Link> {
         FileServiceClient::new(self.channel.clone())
             .max_decoding_message_size(MESSAGE_BYTES)
             .max_encoding_message_size(MESSAGE_BYTES)
@@ -111,4 +107,39 @@ pub(super) fn timed<T>(message: T, deadline: Duration) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(deadline);
     request
+}
+
+/// Connects to a server and looks up the token for it.
+async fn reach(server: &Server) -> Result<Link, CallError> {
+    let credentials = Arc::clone(&server.credentials);
+    let token = tokio::task::spawn_blocking(move || credentials.token()).await;
+    let server = &server.url;
+    let token = token.map_err(|error| CallError::unreachable(server, format!("reading the token failed: {error}")))?;
+    let token = token.map_err(|failure| CallError::Refused { failures: vec![failure], oldest: None })?;
+    let endpoint = Endpoint::from(server.0.clone())
+        .connect_timeout(CONNECT)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(PING_AFTER)
+        .keep_alive_timeout(PING_ANSWER)
+        .keep_alive_while_idle(true)
+        .http2_max_header_list_size(HEADER_BYTES);
+    let connecting = tokio::time::timeout(CONNECT, endpoint.connect()).await;
+    let channel = match connecting {
+        Ok(Ok(channel)) => channel,
+        Ok(Err(error)) => return Err(CallError::unreachable(server, innermost(&error))),
+        Err(_) => return Err(CallError::silent(server, CONNECT)),
+    };
+    Ok(InterceptedService::new(channel, Bearer(token)))
+}
+
+/// Has the server look at the token for it.
+///
+/// # Errors
+/// As [`Connection::open`], and [`CallError::Refused`] when the server does not accept the token.
+pub async fn check_token(server: &Server) -> Result<(), CallError> {
+    let mut workspaces = WorkspaceServiceClient::new(reach(server).await?);
+    let request = v1::ListWorkspacesRequest { page_size: 1, ..v1::ListWorkspacesRequest::default() };
+    let listed = tokio::time::timeout(ANSWER, workspaces.list_workspaces(timed(request, ANSWER))).await;
+    let listed = listed.map_err(|_| CallError::silent(&server.url, ANSWER))?;
+    listed.map(drop).map_err(|status| CallError::from_status(&server.url, &status))
 }

@@ -13,10 +13,12 @@ mod link;
 pub mod question;
 pub mod receipt;
 mod server_url;
+mod token;
 
 pub use self::batches::{ChangeView, Decision, Page, StateFeed};
 pub use self::call_error::CallError;
 pub use self::feed::{Change, Feed, FeedEvent, Incoming, Lease, LeaseSecret, Position, Reported};
 pub use self::files::CloudText;
-pub use self::link::Connection;
+pub use self::link::{Connection, check_token};
 pub use self::server_url::ServerUrl;
+pub use self::token::{Credentials, NoToken, Server, Token, TokenError};

@@ -112,6 +112,12 @@ pub fn millis(time: &Timestamp) -> UnixMillis {
     UnixMillis(seconds.saturating_mul(1000).saturating_add(nanos / 1_000_000))
 }
 
+/// A time as RFC 3339 writes it, in UTC.
+#[must_use]
+pub fn rfc3339(time: UnixMillis) -> String {
+    Timestamp::from(time).to_string()
+}
+
 /// Reads a time as RFC 3339 writes it; a date alone is its first moment in UTC. A time before 1970 is read as 1970.
 #[must_use]
 pub fn parse_time(text: &str) -> Option<UnixMillis> {

@@ -11,6 +11,7 @@ mod field;
 pub mod fit;
 mod hunks;
 pub mod live;
+pub mod method;
 mod plan;
 mod presence;
 pub mod question;
@@ -19,10 +20,11 @@ mod record;
 mod report;
 mod search;
 pub mod session;
+mod token;
 pub mod v1;
 
 pub use event::{actor_kind, event_kind};
-pub use field::{digest, id, millis, missing, optional_id, parse_time};
+pub use field::{digest, id, millis, missing, optional_id, parse_time, rfc3339};
 pub use record::{View, batch_state, event_message, file_ids};
 
 /// The protocol's descriptors, for gRPC reflection: an encoded `google.protobuf.FileDescriptorSet`.

@@ -16,7 +16,8 @@ use super::Dispatcher;
 use super::path_style::PathStyle;
 use super::read::Page;
 use super::refusal::{Refusal, not_found};
-use crate::store::{CloudFile, DamagedFile, StoreError};
+use crate::store::damaged::DamagedFile;
+use crate::store::{CloudFile, StoreError};
 
 /// Files that are listed at once.
 const PAGE: usize = 1000;

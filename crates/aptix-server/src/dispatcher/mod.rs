@@ -6,7 +6,7 @@ pub mod ask;
 pub mod batch_filter;
 pub mod cancel;
 mod claims;
-mod clock;
+pub(crate) mod clock;
 pub mod decided;
 pub mod early;
 mod ended;

@@ -70,7 +70,7 @@ impl From<StoreError> for Refusal {
                 Failure::new(Reason::Internal, format!("the server's record of {what} is damaged"))
                     .hint("its operator has to act: `aptix-server verify` names every damage")
             }
-            StoreError::Lost { .. } | StoreError::Failed { .. } => {
+            StoreError::Lost { .. } | StoreError::InUse { .. } | StoreError::Failed { .. } => {
                 tracing::error!(%error, "call failed in the store");
                 Failure::new(Reason::Internal, "the server failed at its store")
                     .hint("the server's log says why; its operator has to act")
@@ -121,7 +121,7 @@ pub fn agent_lost() -> Failure {
 #[must_use]
 pub fn no_workspace(workspace: &WorkspaceId) -> Failure {
     Failure::new(Reason::NotFound, format!("there is no workspace {workspace}"))
-        .hint("a workspace is created by its first batch or its first agent")
+        .hint("a workspace is created by its first batch, its first agent, or `aptix-server workspace create`")
 }
 
 /// A bounded resource is used up.

@@ -19,6 +19,7 @@ use super::status::{status, too_late};
 use crate::caller::{self, Peer, Peers, Share};
 use crate::cpu_pool::CpuPool;
 use crate::dispatcher::refusal::{Refusal, broken_off, exhausted, full};
+use crate::identity::Registry;
 use crate::options::Options;
 use crate::room::{Place, Room};
 use crate::ticket::Ticket;
@@ -48,12 +49,14 @@ pub struct Admission {
     /// Makes the peers of connections without one of their own.
     pub(super) peers: Arc<Peers>,
     pub(super) closing: CancellationToken,
+    pub(super) registry: Arc<Registry>,
 }
 
 impl Admission {
-    /// Admits calls within these options. Once `closing` is cancelled, the streams of other services end.
+    /// Admits calls of callers that the registry knows, within these options. Once `closing` is cancelled, the streams of other
+    /// services end.
     #[must_use]
-    pub fn new(options: Options, closing: CancellationToken) -> Self {
+    pub fn new(options: Options, closing: CancellationToken, registry: Arc<Registry>) -> Self {
         Self {
             options,
             slots: Arc::new(Semaphore::new(options.calls.total)),
@@ -64,6 +67,7 @@ impl Admission {
             outflow: Outflow::new(options.patience, options.slow_after),
             peers: Arc::new(Peers::new(options.calls)),
             closing,
+            registry,
         }
     }
 

@@ -9,6 +9,7 @@ use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
+use aptix_model::wire::method::Method;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
@@ -22,9 +23,11 @@ use super::entries;
 use super::inflow::{Messages, RefusedMessage};
 use super::outflow::Answer;
 use super::received::Received;
+use super::scope;
 use super::status::status;
 use crate::caller::{Caller, Peer};
-use crate::dispatcher::refusal::{Refusal, full};
+use crate::dispatcher::refusal::{Refusal, full, shutting_down};
+use crate::identity::{Principal, Registry, unauthenticated};
 use crate::ticket::{Asker, TicketBox};
 
 /// How a call is admitted.
@@ -121,9 +124,18 @@ where
             peer
         }
     };
+    let caller = match identify(&admission.registry, kind, peer.caller, &request) {
+        Ok(caller) => caller,
+        Err(refused) => return Ok(status(Refusal::denied(refused)).into_http()),
+    };
+    request.extensions_mut().insert(caller.clone());
     let method = request.uri().clone();
     if kind == Kind::Upload {
-        return admission.work(&peer, &method, async move { inner.call(request).await }).await;
+        let uploaded = admission.work(&peer, &method, async move { inner.call(request).await });
+        return tokio::select! {
+            uploaded = uploaded => uploaded,
+            () = caller.ended().cancelled_owned() => Ok(status(Refusal::denied(unauthenticated())).into_http()),
+        };
     }
     let long_lived = match kind.is_long_lived().then(|| admission.long_lived.take(&peer, 1)).transpose() {
         Ok(place) => place,
@@ -134,7 +146,7 @@ where
     request.extensions_mut().insert(Asker { peer: peer.clone(), ticket: Arc::clone(&ticket) });
     let request = request
         .map(|body| Body::new(Received::new(body, admission.clone(), peer.clone(), counted, Arc::clone(&ticket))));
-    let answer = answer(&admission, kind, &peer, inner, request);
+    let answer = answer(&admission, kind, (&peer, &caller), inner, request);
     let Ok(answer) = timeout(admission.options.call_deadline, answer).await else {
         tracing::debug!(connection = peer.connection.0, method = method.path(), "call exceeded its deadline");
         return Ok(admission.too_late());
@@ -144,7 +156,9 @@ where
     let in_use = ticket.and_then(|ticket| ticket.in_use).unwrap_or_else(|| peer.activity.enter());
     let ends = matches!(kind, Kind::Health | Kind::HealthStream | Kind::Foreign);
     Ok(answer?.map(|body| {
-        let body = if ends { Body::new(Ending::new(body, admission.closing.clone())) } else { body };
+        let body = if ends { Body::new(Ending::new(body, admission.closing.clone(), shutting_down)) } else { body };
+        let body =
+            if kind == Kind::Unary { body } else { Body::new(Ending::new(body, caller.ended(), unauthenticated)) };
         Body::new(Answer::new(body, &admission.outflow, peer, (in_use, long_lived)))
     }))
 }
@@ -153,7 +167,7 @@ where
 async fn answer<S>(
     admission: &Admission,
     kind: Kind,
-    peer: &Peer,
+    (peer, caller): (&Peer, &Principal),
     mut inner: S,
     request: Request<Body>,
 ) -> Result<Response<Body>, S::Error>
@@ -163,6 +177,8 @@ where
     S::Error: Send + 'static,
 {
     let method = request.uri().clone();
+    let caller = caller.clone();
+    let called = Method::from_path(method.path());
     match kind {
         Kind::Unary => {
             let (head, body) = request.into_parts();
@@ -170,6 +186,9 @@ where
             let began = Instant::now();
             let work = async move {
                 let path = head.uri.path().to_owned();
+                if let Err(failure) = scope::check(&caller, called, message.first()) {
+                    return Ok(status(Refusal::denied(failure)).into_http());
+                }
                 let checked = message.check_length().and_then(|()| entries::check(&path, message.bytes()));
                 if let Err(failure) = checked {
                     log_bad_shape(&path, began.elapsed(), &failure);
@@ -189,7 +208,11 @@ where
         }
         Kind::Link => {
             let (mut head, body) = request.into_parts();
-            let body = Body::new(Gathered::first_message(body).await);
+            let message = Gathered::first_message(body).await;
+            if let Err(failure) = scope::check(&caller, called, message.first()) {
+                return Ok(status(Refusal::denied(failure)).into_http());
+            }
+            let body = Body::new(message);
             let refused = RefusedMessage::default();
             head.extensions.insert(refused.clone());
             let messages = Messages::new(body, admission.clone(), peer.clone(), refused);
@@ -198,12 +221,26 @@ where
         }
         Kind::Stream | Kind::Download => {
             let (head, body) = request.into_parts();
-            let request = Request::from_parts(head, Body::new(Gathered::message(body).await));
+            let message = Gathered::message(body).await;
+            if let Err(failure) = scope::check(&caller, called, message.first()) {
+                return Ok(status(Refusal::denied(failure)).into_http());
+            }
+            let request = Request::from_parts(head, Body::new(message));
             admission.work(peer, &method, async move { inner.call(request).await }).await
         }
         // Their messages are small, and no work is done for them.
         Kind::Health | Kind::HealthStream | Kind::Foreign | Kind::Upload => inner.call(request).await,
     }
+}
+
+/// Who makes a call, if they may make it. Whether the server is well is told to everybody.
+fn identify(registry: &Registry, kind: Kind, caller: Caller, request: &Request<Body>) -> Result<Principal, Failure> {
+    if matches!(kind, Kind::Health | Kind::HealthStream) {
+        return Ok(Principal::Anyone(CancellationToken::new()));
+    }
+    let caller = registry.authenticate(caller, request.headers())?;
+    caller.check_method(Method::from_path(request.uri().path()))?;
+    Ok(caller)
 }
 
 /// Whether the answer says that the call's message could not be decoded: every other refusal has details.

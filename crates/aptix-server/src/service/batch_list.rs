@@ -11,7 +11,8 @@ use super::{filter, page};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::read::ReadError;
 use crate::dispatcher::refusal::Refusal;
-use crate::store::{BatchSelector, Damaged, Listed};
+use crate::store::damaged::Damaged;
+use crate::store::{BatchSelector, Listed};
 
 /// Batches that a page with a filter looks at.
 const LOOKED_AT: usize = 1000;

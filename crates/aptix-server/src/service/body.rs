@@ -16,7 +16,7 @@ use tonic::body::Body;
 use tonic::codegen::http::HeaderMap;
 
 use super::status::status;
-use crate::dispatcher::refusal::{Refusal, shutting_down};
+use crate::dispatcher::refusal::Refusal;
 
 /// Bytes of a message that weighs nothing.
 pub(super) const LIGHT_BYTES: usize = 64 << 10;
@@ -93,6 +93,13 @@ impl Gathered {
         Self { frames, rest: Body::empty() }
     }
 
+    /// The first message that is there, without its prefix; nothing if it has not come whole.
+    pub(super) fn first(&self) -> &[u8] {
+        let bytes = self.bytes();
+        let length = announced(bytes).unwrap_or_default();
+        bytes.get(PREFIX_BYTES..).and_then(|message| message.get(..length)).unwrap_or_default()
+    }
+
     /// The bytes of the message that is there, prefix included.
     pub(super) fn bytes(&self) -> &[u8] {
         let first = self.frames.front().and_then(|frame| frame.as_ref().ok());
@@ -136,16 +143,18 @@ impl HttpBody for Gathered {
     }
 }
 
-/// A stream of answers that ends when the server does.
+/// A stream of answers that ends when its time is over, and says why.
 pub(super) struct Ending {
     inner: Body,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    why: fn() -> Failure,
     ended: bool,
 }
 
 impl Ending {
-    pub(super) fn new(inner: Body, closing: CancellationToken) -> Self {
-        Self { inner, closing: Box::pin(closing.cancelled_owned()), ended: false }
+    /// Ends the answers once `closing` is cancelled.
+    pub(super) fn new(inner: Body, closing: CancellationToken, why: fn() -> Failure) -> Self {
+        Self { inner, closing: Box::pin(closing.cancelled_owned()), why, ended: false }
     }
 }
 
@@ -164,7 +173,7 @@ impl HttpBody for Ending {
         ready!(self.closing.as_mut().poll(context));
         self.ended = true;
         let mut trailers = HeaderMap::new();
-        let ended = status(Refusal::denied(shutting_down())).add_header(&mut trailers);
+        let ended = status(Refusal::denied((self.why)())).add_header(&mut trailers);
         Poll::Ready(Some(ended.map(|()| Frame::trailers(trailers))))
     }
 

@@ -19,6 +19,7 @@ use crate::caller::Peer;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::refusal::{Refusal, broken_off, crowded, shutting_down};
 use crate::dispatcher::upload::Received;
+use crate::identity::Principal;
 use crate::ticket::Asker;
 
 /// Digests that one question may name.
@@ -133,7 +134,8 @@ impl v1::file_service_server::FileService for FileService {
         let closing = self.dispatcher.closing();
         let place = self.dispatcher.upload_place(Peer::of(&request)?).await.map_err(status)?;
         let lost = place.cut.clone();
-        let upload = self.upload(place, request.into_inner());
+        let caller = Principal::of(&request)?.clone();
+        let upload = self.upload(place, &caller, request.into_inner());
         let uploaded = tokio::select! {
             uploaded = timeout(self.upload_total, upload) => uploaded,
             () = lost.cancelled() => return Err(status(Refusal::denied(crowded("transfers")))),

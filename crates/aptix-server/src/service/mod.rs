@@ -1,5 +1,6 @@
 //! The gRPC services: each call is decoded, asks the dispatcher once, and is answered. Protobuf stops here.
 
+pub mod admin;
 pub mod admission;
 mod admitted;
 pub mod agent;
@@ -15,6 +16,7 @@ mod inflow;
 mod link;
 mod live_files;
 mod outflow;
+pub mod owner;
 mod page;
 mod part;
 mod prepared;
@@ -22,6 +24,7 @@ mod preview;
 mod received;
 mod report;
 mod revert;
+mod scope;
 pub mod session;
 mod status;
 mod submitted;

@@ -192,9 +192,10 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
         | Reason::InvalidState
         | Reason::HistoryChanged
         | Reason::BlobMissing => Code::FailedPrecondition,
-        Reason::PolicyDenied => Code::PermissionDenied,
+        Reason::Unauthenticated => Code::Unauthenticated,
+        Reason::PolicyDenied | Reason::PermissionDenied => Code::PermissionDenied,
         Reason::NotFound => Code::NotFound,
-        Reason::RequestIdReused => Code::AlreadyExists,
+        Reason::RequestIdReused | Reason::AlreadyExists => Code::AlreadyExists,
         Reason::Compacted => Code::OutOfRange,
         Reason::ResourceExhausted => Code::ResourceExhausted,
         Reason::DeadlineExceeded => Code::DeadlineExceeded,

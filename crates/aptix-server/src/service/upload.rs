@@ -11,6 +11,8 @@ use tonic::{Status, Streaming};
 use super::file::FileService;
 use super::status::{status, too_late};
 use crate::dispatcher::lease::secret_digest;
+use crate::dispatcher::refusal::Refusal;
+use crate::identity::Principal;
 use crate::room::Place;
 
 impl FileService {
@@ -18,6 +20,7 @@ impl FileService {
     pub(super) async fn upload(
         &self,
         place: Place,
+        caller: &Principal,
         mut parts: Streaming<v1::UploadBlobRequest>,
     ) -> Result<BlobRef, Status> {
         use v1::upload_blob_request::Part;
@@ -25,6 +28,7 @@ impl FileService {
             return Err(status(wire::missing("start", "the blob's name in the first message")));
         };
         let workspace = wire::id("start.workspaceId", &start.workspace_id).map_err(status)?;
+        caller.check_workspace(&workspace).map_err(|failure| status(Refusal::denied(failure)))?;
         let blob = start.blob.ok_or_else(|| status(wire::missing("start.blob", "the blob's digest and size")))?;
         let blob = BlobRef::try_from(blob).map_err(status)?;
         let lease = secret_digest(&start.lease_secret);

@@ -16,6 +16,7 @@ use crate::dispatcher::Dispatcher;
 use crate::dispatcher::questions::Serving;
 use crate::dispatcher::stream::Start;
 use crate::dispatcher::workspace::{WorkspaceOutline, WorkspaceUpdate};
+use crate::identity::Principal;
 
 /// `WorkspaceService` as a gRPC server.
 pub type WorkspaceServer = v1::workspace_service_server::WorkspaceServiceServer<WorkspaceService>;
@@ -38,10 +39,15 @@ impl v1::workspace_service_server::WorkspaceService for WorkspaceService {
         &self,
         request: Request<v1::ListWorkspacesRequest>,
     ) -> Result<Response<v1::ListWorkspacesResponse>, Status> {
+        let only = Principal::of(&request)?.only().cloned();
         let request = request.into_inner();
         let wanted = page::size(request.page_size).map_err(status)?;
         let after = page::workspace(&request.page_token).map_err(status)?;
-        let listed = self.0.workspaces(after, wanted + 1).await.map_err(status)?;
+        let listed = match only {
+            Some(only) if after.as_ref().is_some_and(|after| *after >= only) => Vec::new(),
+            Some(only) => vec![self.0.workspace(only).await.map_err(status)?],
+            None => self.0.workspaces(after, wanted + 1).await.map_err(status)?,
+        };
         let mut answer = v1::ListWorkspacesResponse::default();
         let (mut room, mut last) = (fit::ROOM, None);
         for outline in listed {

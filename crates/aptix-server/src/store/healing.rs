@@ -9,15 +9,17 @@ use std::time::Duration;
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, TokenName, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::token::{Ended, Token};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::access::{KeptToken, TokenAdded, Tokens};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
@@ -190,6 +192,10 @@ impl Store for HealingStore {
         transition(step: Transition) -> Transitioned;
         session(workspace: WorkspaceId, session: SessionId) -> Option<SessionState>;
         set_mode(change: ModeChange) -> ModeChanged;
+        tokens() -> Tokens;
+        add_token(token: KeptToken) -> TokenAdded;
+        end_token(name: TokenName, ended: Ended) -> Option<Token>;
+        create_workspace(workspace: WorkspaceId) -> bool;
         grant_lease(workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> u64;
         roots(workspace: WorkspaceId) -> Vec<String>;
         lease(workspace: WorkspaceId) -> Lease;

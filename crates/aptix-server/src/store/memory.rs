@@ -8,13 +8,15 @@ use aptix_model::batch::BlobRef;
 use aptix_model::batch_event::EventFacts;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, FilePatchId, HistoryId, RequestId, Revision, SessionId, WorkspaceId};
+use aptix_model::id::{BatchId, FilePatchId, HistoryId, RequestId, Revision, SessionId, TokenName, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::session::{Session, SessionMode};
+use aptix_model::token::{Ended, Token};
 use tokio_util::bytes::Bytes;
 
+use super::access::{KeptInMemory, KeptToken, TokenAdded, Tokens};
 use super::append::{former, replacement, submitted};
 use super::session::{ModeChange, ModeChanged, SESSIONS, SessionState};
 use super::{
@@ -43,6 +45,7 @@ struct State {
     uploads: HashMap<UploadId, Vec<Bytes>>,
     /// The uploads that can be resumed, by blob, with its size.
     unfinished: HashMap<(WorkspaceId, Sha256Digest), (UploadId, u64)>,
+    tokens: KeptInMemory,
     closed: bool,
 }
 
@@ -276,6 +279,24 @@ impl Store for MemoryStore {
 
     fn set_mode(&self, change: ModeChange) -> Answer<'_, ModeChanged> {
         self.write(|state| state.workspaces.entry(change.workspace.clone()).or_default().set_mode(&change))
+    }
+
+    fn tokens(&self) -> Answer<'_, Tokens> {
+        Box::pin(std::future::ready(Ok(self.lock().tokens.all())))
+    }
+
+    fn add_token(&self, kept: KeptToken) -> Answer<'_, TokenAdded> {
+        self.write(|State { tokens, workspaces, .. }| {
+            tokens.add(kept, |id| workspaces.get(id).is_some_and(|workspace| workspace.known))
+        })
+    }
+
+    fn end_token(&self, name: TokenName, ended: Ended) -> Answer<'_, Option<Token>> {
+        self.write(|state| state.tokens.end(&name, ended))
+    }
+
+    fn create_workspace(&self, workspace: WorkspaceId) -> Answer<'_, bool> {
+        self.write(|state| !std::mem::replace(&mut state.workspaces.entry(workspace).or_default().known, true))
     }
 
     fn history(&self) -> HistoryId {

@@ -11,17 +11,22 @@ use aptix_model::batch::BlobRef;
 use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
-use aptix_model::id::{BatchId, FilePatchId, HistoryId, RequestId, Revision, SessionId, Uuid, WorkspaceId};
+use aptix_model::id::{BatchId, FilePatchId, HistoryId, RequestId, Revision, SessionId, TokenName, Uuid, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, Source, UnixMillis};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
+use aptix_model::token::{Ended, Token};
 use tokio_util::bytes::Bytes;
 
+use self::access::{KeptToken, TokenAdded, Tokens};
+use self::damaged::{Damaged, DamagedFile};
 use self::session::{ModeChange, ModeChanged, SessionState};
 
+pub mod access;
 mod append;
 mod chain;
+pub mod damaged;
 mod disk;
 pub mod embedded;
 pub mod healing;
@@ -60,6 +65,12 @@ pub enum StoreError {
     Lost {
         /// What is missing, each by its name.
         lost: Vec<String>,
+    },
+    /// Another process uses it.
+    #[error("could not open the data directory: {dir} is in use by another server; give this one another --data-dir")]
+    InUse {
+        /// The data directory.
+        dir: String,
     },
     /// The system failed.
     #[error("the store could not {action}: {cause}")]
@@ -298,15 +309,6 @@ impl Event {
     }
 }
 
-/// A place among events whose record cannot be read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Damaged {
-    /// The event's number.
-    pub revision: Revision,
-    /// What is wrong.
-    pub why: String,
-}
-
 /// An entry of a list: a record that cannot be read hides no other.
 pub type Listed = Result<Event, Damaged>;
 
@@ -348,15 +350,6 @@ pub struct CloudFile {
     pub revision: Revision,
 }
 
-/// A cloud file whose record cannot be read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DamagedFile {
-    /// Its path, by which it is listed.
-    pub path: RootedPath,
-    /// What is wrong.
-    pub why: String,
-}
-
 /// An entry of a list of files: a record that cannot be read hides no other.
 pub type ListedFile = Result<CloudFile, DamagedFile>;
 
@@ -375,13 +368,12 @@ pub struct Unfinished {
 
 /// Keeps what the server must not forget.
 pub trait Store: Send + Sync + 'static {
-    /// Keeps a batch under the workspace's next revision, unless its request id is known or its session may not write; a
-    /// session that is new is created in the same step. The revision in the record is ignored. A prepared batch that takes the place of another one is kept only if that one is still prepared, and
-    /// withdraws it in the same step.
+    /// Keeps a batch under the workspace's next revision, not the one in the record, unless its request id is known or its session
+    /// may not write; creates a new session in the same step. A prepared batch that takes the place of another is kept only if that
+    /// one is still prepared, which it withdraws in the same step.
     fn append(&self, batch: BatchRecord) -> Answer<'_, Appended>;
 
-    /// Keeps a batch of the workstation itself under the next revision, with its files, and links it with the batch that it
-    /// took back.
+    /// Keeps a batch of the workstation itself under the next revision, with its files, linked with the batch it took back.
     fn append_local(&self, local: LocalBatch) -> Answer<'_, LocalAppended>;
 
     /// Takes one step, if the batch is in the expected state, and its session may write or the step does not let it go ahead.
@@ -392,6 +384,18 @@ pub trait Store: Send + Sync + 'static {
 
     /// Changes the mode of a session, or notes that it changes once nothing is in flight.
     fn set_mode(&self, change: ModeChange) -> Answer<'_, ModeChanged>;
+
+    /// Every token.
+    fn tokens(&self) -> Answer<'_, Tokens>;
+
+    /// Keeps a new token, unless its name was ever used, or it is for a workspace that there is not.
+    fn add_token(&self, token: KeptToken) -> Answer<'_, TokenAdded>;
+
+    /// Ends a token, unless it has ended; answers how it is now, or `None` if there is none of this name.
+    fn end_token(&self, name: TokenName, ended: Ended) -> Answer<'_, Option<Token>>;
+
+    /// Creates a workspace; answers whether there was none.
+    fn create_workspace(&self, workspace: WorkspaceId) -> Answer<'_, bool>;
 
     /// Names the history of this store: minted when the store is created, kept by copies of it.
     fn history(&self) -> HistoryId;

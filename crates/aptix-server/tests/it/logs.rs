@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, Once};
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, TokenName, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::token::{Ended, Token};
 use aptix_model::wire::v1;
 use aptix_server::options::Options;
+use aptix_server::store::access::{KeptToken, TokenAdded, Tokens};
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::session::{ModeChange, ModeChanged, SessionState};
 use aptix_server::store::{
@@ -285,6 +287,18 @@ impl Store for FailedStore {
         failure()
     }
     fn due(&self, _: UnixMillis, _: Option<DueKey>, _: usize) -> Answer<'_, Vec<Due>> {
+        failure()
+    }
+    fn tokens(&self) -> Answer<'_, Tokens> {
+        self.0.tokens()
+    }
+    fn add_token(&self, _: KeptToken) -> Answer<'_, TokenAdded> {
+        failure()
+    }
+    fn end_token(&self, _: TokenName, _: Ended) -> Answer<'_, Option<Token>> {
+        failure()
+    }
+    fn create_workspace(&self, _: WorkspaceId) -> Answer<'_, bool> {
         failure()
     }
     fn history(&self) -> HistoryId {

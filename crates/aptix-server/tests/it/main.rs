@@ -17,6 +17,7 @@ mod fitting;
 mod hand_made;
 mod held_up;
 mod history;
+mod identity;
 mod lease;
 mod limits;
 mod link;

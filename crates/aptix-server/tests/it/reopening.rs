@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, TokenName, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::token::{Ended, Token};
 use aptix_model::wire::v1;
 use aptix_server::options::Options;
+use aptix_server::store::access::{KeptToken, TokenAdded, Tokens};
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::session::{ModeChange, ModeChanged, SessionState};
 use aptix_server::store::{
@@ -54,6 +56,18 @@ impl Store for Reopening {
     }
     fn due(&self, now: UnixMillis, after: Option<DueKey>, limit: usize) -> Answer<'_, Vec<Due>> {
         self.inner.due(now, after, limit)
+    }
+    fn tokens(&self) -> Answer<'_, Tokens> {
+        self.inner.tokens()
+    }
+    fn add_token(&self, token: KeptToken) -> Answer<'_, TokenAdded> {
+        self.inner.add_token(token)
+    }
+    fn end_token(&self, name: TokenName, ended: Ended) -> Answer<'_, Option<Token>> {
+        self.inner.end_token(name, ended)
+    }
+    fn create_workspace(&self, workspace: WorkspaceId) -> Answer<'_, bool> {
+        self.inner.create_workspace(workspace)
     }
     fn history(&self) -> HistoryId {
         self.inner.history()

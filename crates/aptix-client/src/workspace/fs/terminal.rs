@@ -4,7 +4,9 @@ use std::fs::File;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetwinsize, tcsetattr,
+};
 
 /// The terminal that this process was started on.
 #[derive(Debug)]
@@ -73,6 +75,32 @@ impl Terminal {
         match poll(&mut watched, wait) {
             Err(Errno::INTR) => Ok(false),
             outcome => outcome.map(|ready| ready > 0),
+        }
+    }
+}
+
+/// What is typed on the terminal of stdin is not shown, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Hidden(Option<Termios>);
+
+impl Hidden {
+    /// Begins, as far as stdin is a terminal.
+    pub(crate) fn input() -> Self {
+        let stdin = std::io::stdin();
+        let before = tcgetattr(&stdin).ok();
+        if let Some(mut hidden) = before.clone() {
+            hidden.local_modes.remove(LocalModes::ECHO);
+            // Where the terminal refuses, what is typed is seen.
+            let _ = tcsetattr(&stdin, OptionalActions::Flush, &hidden);
+        }
+        Self(before)
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_client::agent::{AgentError, Approve, Attended, Service, serve};
+use aptix_client::connection::Server;
 use aptix_client::connection::question::{Answering, Unanswered};
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
@@ -58,7 +59,7 @@ impl Scene {
         let spec = format!("ws={}", self.place.path().join("ws").display()).parse().unwrap();
         self.disk = FaultyDisk::new(fault);
         let local = Workspace::open(&[spec], self.place.path(), Box::new(self.disk.clone())).unwrap();
-        let (server, workspace) = (self.server.url.parse().unwrap(), "w".parse().unwrap());
+        let (server, workspace) = (Server::open(self.server.url.parse().unwrap()), "w".parse().unwrap());
         let policy = Arc::new(PolicyFiles::new(&self.place.path().join("config"), Caller::Server));
         let answering = Arc::clone(&self.answering);
         let service = Service { server, workspace, approve, attended: Attended::Never, policy, answering };

@@ -15,9 +15,10 @@ use super::keys::{self, Key};
 use super::marks::Marks;
 use super::record::{self, Counters, Happened, Head, Marker};
 use super::tables::{Tables, failed};
+use crate::store::damaged::{Damaged, DamagedFile};
 use crate::store::{
-    BatchSelector, CloudFile, Damaged, DamagedFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
-    StoreError, WorkspaceCounts,
+    BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace, StoreError,
+    WorkspaceCounts,
 };
 
 impl Tables {

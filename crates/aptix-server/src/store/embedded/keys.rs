@@ -2,7 +2,7 @@
 //! which no id has, so that no workspace's keys begin like another's.
 
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, FilePatchId, RequestId, Revision, SessionId, Uuid, WorkspaceId};
+use aptix_model::id::{BatchId, FilePatchId, RequestId, Revision, SessionId, TokenName, Uuid, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::UnixMillis;
 
@@ -41,6 +41,14 @@ pub(super) fn event_of(key: &[u8]) -> Option<(WorkspaceId, Revision)> {
     let (rest, revision) = key.strip_prefix(EVENTS)?.split_last_chunk()?;
     let workspace = str::from_utf8(rest.strip_suffix(&[0])?).ok()?.parse().ok()?;
     Some((workspace, Revision(u64::from_be_bytes(*revision))))
+}
+
+/// Where the tokens begin.
+pub(super) const TOKENS: &[u8] = b"q";
+
+/// A token.
+pub(super) fn token(name: &TokenName) -> Key {
+    [TOKENS, name.as_str().as_bytes()].concat()
 }
 
 /// Where the workspaces after this one begin.

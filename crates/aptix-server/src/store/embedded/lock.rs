@@ -34,10 +34,7 @@ pub(super) fn lock(dir: &Path) -> Result<Locked, StoreError> {
             Ok(()) => return Ok(Locked(file)),
             Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOOK_AGAIN),
             Err(TryLockError::WouldBlock) => {
-                return Err(StoreError::Failed {
-                    action: "open the data directory",
-                    cause: format!("{} is in use by another server; give this one another --data-dir", dir.display()),
-                });
+                return Err(StoreError::InUse { dir: dir.display().to_string() });
             }
             Err(TryLockError::Error(error)) => {
                 return Err(own_files::failed("lock the data directory", &path, &error));

@@ -20,6 +20,7 @@ mod scan;
 mod session_record;
 mod sessions;
 mod tables;
+mod tokens;
 mod unfinished;
 mod unnamed;
 pub mod verify;
@@ -32,9 +33,10 @@ use std::thread::JoinHandle;
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, TokenName, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::token::{Ended, Token};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
@@ -49,6 +51,7 @@ use self::rounds::Rounds;
 use self::tables::Tables;
 use self::unnamed::{Attention, unname};
 use self::writes::{append, append_local, counters, transition};
+use super::access::{KeptToken, TokenAdded, Tokens};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
@@ -197,6 +200,22 @@ impl Store for EmbeddedStore {
 
     fn set_mode(&self, change: ModeChange) -> Answer<'_, ModeChanged> {
         self.write(Flush::Now, move |view| sessions::set_mode(view, &change))
+    }
+
+    fn tokens(&self) -> Answer<'_, Tokens> {
+        self.read(|now| now.tokens())
+    }
+
+    fn add_token(&self, token: KeptToken) -> Answer<'_, TokenAdded> {
+        self.write(Flush::Now, move |view| tokens::add(view, &token))
+    }
+
+    fn end_token(&self, name: TokenName, ended: Ended) -> Answer<'_, Option<Token>> {
+        self.write(Flush::Now, move |view| tokens::end(view, &name, ended))
+    }
+
+    fn create_workspace(&self, workspace: WorkspaceId) -> Answer<'_, bool> {
+        self.write(Flush::Now, move |view| tokens::create_workspace(view, &workspace))
     }
 
     fn history(&self) -> HistoryId {

@@ -337,6 +337,10 @@ impl<'a> Fields<'a> {
         }
     }
 
+    pub(super) fn digest(&mut self) -> Option<Sha256Digest> {
+        Some(Sha256Digest::from_bytes(self.bytes()?.try_into().ok()?))
+    }
+
     pub(super) fn id(&mut self) -> Option<Uuid> {
         Uuid::from_slice(self.bytes()?).ok()
     }

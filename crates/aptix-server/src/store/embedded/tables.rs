@@ -50,10 +50,7 @@ impl Tables {
             }
         };
         let db = opened.map_err(|error| match error {
-            fjall::Error::Locked => StoreError::Failed {
-                action: "open the data directory",
-                cause: format!("{} is in use by another server; give this one another --data-dir", dir.display()),
-            },
+            fjall::Error::Locked => StoreError::InUse { dir: dir.display().to_string() },
             other => {
                 StoreError::Failed { action: "open the data directory", cause: format!("{}: {other}", dir.display()) }
             }

@@ -16,7 +16,7 @@ use super::record;
 use super::scan;
 use super::session_record;
 use super::tables::Tables;
-use super::{marks, parts};
+use super::{marks, parts, tokens};
 use crate::store::{BatchSelector, StoreError};
 
 /// What was found.
@@ -133,6 +133,7 @@ fn tables_entries(tables: &Tables, found: &mut Findings) {
             Some(b'd') => record::decode_path(&value).map(drop).err(),
             Some(b'a' | b'k' | b'l' | b'r' | b'u' | b'h' | b'x') => record::decode_id(&value).map(drop).err(),
             Some(b'o' | b'p') => record::decode_texts(&value).map(drop).err(),
+            Some(b'q') => tokens::decode(&value).map(drop).err(),
             Some(b't') => session_record::decode_any(&value).map(drop).err(),
             Some(b'c') => session_record::decode_count(&value).map(drop).err(),
             Some(b'n') => record::decode_head(&value).map(drop).err(),

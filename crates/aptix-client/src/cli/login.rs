@@ -1,0 +1,73 @@
+//! `aptix login`: keeps a token for a server.
+
+use std::io::{BufRead, IsTerminal, Read, Write};
+use std::sync::Arc;
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+
+use crate::connection::{CallError, Credentials, Server, ServerUrl, Token, check_token};
+use crate::workspace::fs::terminal::Hidden;
+
+use super::exit::Exit;
+use super::output;
+use super::token::TokenArgs;
+
+/// Bytes that are read of a token at most.
+const LIMIT: u64 = 4096;
+
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// Where the server listens: http://HOST:PORT
+    #[arg(long, value_name = "URL")]
+    server: ServerUrl,
+    #[command(flatten)]
+    pub(super) token: TokenArgs,
+}
+
+/// Keeps the token that is given, in the file or the variable, or on stdin, once the server has accepted it.
+pub(super) async fn run(args: Args) -> Result<Exit, CallError> {
+    let refused = |failure| CallError::Refused { failures: vec![failure], oldest: None };
+    let token = match args.token.given().transpose().map_err(refused)? {
+        Some(token) => token,
+        None => read().await.map_err(refused)?,
+    };
+    let server = Server { url: args.server.clone(), credentials: Arc::new(New(token.clone())) };
+    check_token(&server).await?;
+    let path = args.token.keep(&args.server, &token).map_err(refused)?;
+    output::say(&format!("the token for {} is kept in {}", args.server, path.display()));
+    Ok(Exit::Done)
+}
+
+/// Reads a line from stdin; on a terminal, without showing it.
+async fn read() -> Result<Token, Failure> {
+    let hidden = std::io::stdin().is_terminal().then(|| {
+        // Nothing can be done about a closed terminal.
+        let _ = write!(std::io::stderr(), "token: ");
+        Hidden::input()
+    });
+    let line = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        std::io::stdin().lock().take(LIMIT).read_line(&mut line).map(|_| line)
+    });
+    let line = line.await;
+    if hidden.is_some() {
+        let _ = writeln!(std::io::stderr());
+    }
+    let unread = |why: String| {
+        Failure::new(Reason::InvalidRequest, format!("no token was read from stdin: {why}"))
+            .hint("type or pipe in one line, or name a file with --token-file")
+    };
+    let line = line.map_err(|error| unread(error.to_string()))?.map_err(|error| unread(error.to_string()))?;
+    line.parse().map_err(|error| unread(format!("{error}")))
+}
+
+/// A token that is not kept yet.
+#[derive(Debug)]
+struct New(Token);
+
+impl Credentials for New {
+    fn token(&self) -> Result<Option<Token>, Failure> {
+        Ok(Some(self.0.clone()))
+    }
+}

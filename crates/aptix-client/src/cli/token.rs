@@ -1,0 +1,127 @@
+//! Which token is sent to a server: of a file, of the environment, or the one that was kept for the server.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+
+use crate::connection::{Credentials, Server, ServerUrl, Token};
+use crate::workspace::fs::beneath;
+use crate::workspace::fs::disk::{self, SystemDisk};
+use crate::workspace::roots::{own_file, policy_file};
+
+/// The variable that a token may be in.
+const VARIABLE: &str = "APTIX_TOKEN";
+
+/// Where the token for a server comes from.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(super) struct TokenArgs {
+    /// A file with the token for the server; otherwise that in $APTIX_TOKEN, or that which `aptix login` keeps
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The directory with the tokens that are kept.
+    #[arg(skip)]
+    kept: Option<PathBuf>,
+}
+
+impl TokenArgs {
+    /// Looks for tokens that are kept in the person's configuration.
+    pub(super) fn keep_in(&mut self, config_home: &Path) {
+        self.kept = Some(config_home.join("aptix/tokens"));
+    }
+
+    /// The server, with the token that is sent to it.
+    pub(super) fn server(&self, url: &ServerUrl) -> Server {
+        let credentials = self.given_source().unwrap_or_else(|| Arc::new(Kept(self.kept_for(url))));
+        Server { url: url.clone(), credentials }
+    }
+
+    /// The token that is given by a file or the variable.
+    pub(super) fn given(&self) -> Option<Result<Token, Failure>> {
+        self.given_source()?.token().transpose()
+    }
+
+    fn given_source(&self) -> Option<Arc<dyn Credentials>> {
+        if let Some(file) = &self.token_file {
+            return Some(Arc::new(InFile(file.clone())));
+        }
+        let token = std::env::var_os(VARIABLE).filter(|token| !token.is_empty())?;
+        Some(Arc::new(InVariable(token)))
+    }
+
+    /// The file that a token for the server is kept in.
+    fn kept_for(&self, url: &ServerUrl) -> Option<PathBuf> {
+        let name = url.to_string().replace("://", "_").replace(':', "_");
+        Some(self.kept.as_ref()?.join(name))
+    }
+
+    /// Keeps a token for a server, in a file that its owner alone reads. Answers where.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(super) fn keep(&self, url: &ServerUrl, token: &Token) -> Result<PathBuf, Failure> {
+        let unkept = |why: String| Failure::new(Reason::WriteFailed, format!("the token cannot be kept: {why}"));
+        let path = self.kept_for(url).ok_or_else(|| unkept("no directory for it is known".to_owned()))?;
+        let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+            return Err(unkept(format!("{} is no place for it", path.display())));
+        };
+        let held = disk::private_dir(directory).and_then(|()| beneath::open_held(directory));
+        let held = held.map_err(|error| unkept(format!("{}: {error}", directory.display())))?;
+        let line = format!("{}\n", token.reveal());
+        own_file::replace(&SystemDisk, held.as_fd(), held.as_fd(), name, line.as_bytes())
+            .map_err(|errno| unkept(format!("{}: {}", path.display(), std::io::Error::from(errno))))?;
+        Ok(path)
+    }
+}
+
+/// The content of a file that the caller names, whoever may read it.
+#[derive(Debug)]
+struct InFile(PathBuf);
+
+impl Credentials for InFile {
+    fn token(&self) -> Result<Option<Token>, Failure> {
+        let text = std::fs::read_to_string(&self.0);
+        let text = text.map_err(|error| unreadable(&self.0, &error.to_string()))?;
+        text.parse().map(Some).map_err(|error| unreadable(&self.0, &format!("{error}")))
+    }
+}
+
+/// What the variable holds.
+struct InVariable(OsString);
+
+impl std::fmt::Debug for InVariable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(VARIABLE)
+    }
+}
+
+impl Credentials for InVariable {
+    fn token(&self) -> Result<Option<Token>, Failure> {
+        let token = self.0.to_str().unwrap_or_default().parse();
+        token
+            .map(Some)
+            .map_err(|error| Failure::new(Reason::InvalidRequest, format!("{VARIABLE} is of no use: {error}")))
+    }
+}
+
+/// What is kept, in a file that nobody else reads or writes.
+#[derive(Debug)]
+struct Kept(Option<PathBuf>);
+
+impl Credentials for Kept {
+    fn token(&self) -> Result<Option<Token>, Failure> {
+        let Some(path) = &self.0 else { return Ok(None) };
+        let found = policy_file::of_person(path).map_err(|error| unreadable(path, &error.to_string()))?;
+        let Some(bytes) = found else { return Ok(None) };
+        let token = String::from_utf8_lossy(&bytes).parse();
+        token.map(Some).map_err(|error| unreadable(path, &format!("{error}")))
+    }
+}
+
+fn unreadable(path: &Path, why: &str) -> Failure {
+    Failure::new(Reason::InvalidRequest, format!("the token in {} is of no use: {why}", path.display()))
+        .hint("write the token there anew, or keep it with `aptix login`")
+}

@@ -1,0 +1,3 @@
+//! Every method of the protocol, as an enum.
+
+include!("generated/method.rs");

@@ -1,0 +1,229 @@
+//! The commands that make and revoke tokens and create workspaces: asked of the server that uses the data directory, or, while
+//! none does, of one that runs for as long as the command.
+
+use std::fs::{DirBuilder, File};
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use aptix_model::id::{IdError, TokenName, WorkspaceId};
+use aptix_model::record::UnixMillis;
+use aptix_model::token::{Ended, Ending, Role, Scope, Token};
+use aptix_model::wire;
+use aptix_server::dispatcher::approvals::Approvals;
+use aptix_server::identity::NewToken;
+use aptix_server::listen::{incoming, listen_to_owner};
+use aptix_server::mint;
+use aptix_server::options::Options;
+use aptix_server::serve::serve;
+use aptix_server::service::owner::{Owner, Unanswered};
+use aptix_server::store::StoreError;
+use aptix_server::store::embedded::EmbeddedStore;
+use tokio::task::JoinError;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+/// How long a command waits for its answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a data directory is looked at that another process has.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// What is asked.
+#[derive(clap::Args)]
+pub(crate) struct Order {
+    /// Directory that the server keeps everything in
+    #[arg(long, value_name = "DIR", default_value = aptix_server::config::DATA_DIR, global = true)]
+    data_dir: PathBuf,
+}
+
+#[derive(clap::Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Makes a token and prints it; it is never shown again. From the first one on, every call needs a token
+    Create {
+        /// The workspace it is for, or * for all of them
+        #[arg(long = "workspace", value_name = "ID", value_parser = scope)]
+        scope: Scope,
+        /// What its holder may do
+        #[arg(long, value_parser = role, value_name = "ROLE", help = ROLES)]
+        role: Role,
+        /// Its name, which lists and records of what was done show [default: the role and the time]
+        #[arg(long)]
+        name: Option<TokenName>,
+        /// When it expires: a time such as 2027-01-31T12:00:00Z, a date, or a while such as 90d, 12h or 30m [default: never]
+        #[arg(long, value_name = "WHEN", value_parser = expiry)]
+        expires: Option<UnixMillis>,
+        #[command(flatten)]
+        order: Order,
+    },
+    /// Lists all tokens, without their secrets, also those that have ended
+    List {
+        #[command(flatten)]
+        order: Order,
+    },
+    /// Ends a token at once: open streams of its holder end too
+    Revoke {
+        /// Its name
+        name: TokenName,
+        #[command(flatten)]
+        order: Order,
+    },
+}
+
+#[derive(clap::Subcommand)]
+pub(crate) enum WorkspaceCommand {
+    /// Creates a workspace, unless there is one already
+    Create {
+        /// Its id
+        id: WorkspaceId,
+        #[command(flatten)]
+        order: Order,
+    },
+    /// Lists all workspaces
+    List {
+        #[command(flatten)]
+        order: Order,
+    },
+}
+
+const ROLES: &str = "What its holder may do: orchestrator, agent, reviewer, reader or operator";
+
+fn role(text: &str) -> Result<Role, String> {
+    Role::from_word(text).ok_or_else(|| format!("expected one of {}", Role::ALL.map(Role::word).join(", ")))
+}
+
+/// Reads a time, or how long from now.
+fn expiry(text: &str) -> Result<UnixMillis, String> {
+    let seconds = |unit| match unit {
+        'd' => Some(86_400),
+        'h' => Some(3600),
+        'm' => Some(60),
+        _ => None,
+    };
+    let mut rest = text.chars();
+    if let Some((unit, number)) = rest.next_back().and_then(seconds).zip(rest.as_str().parse::<u32>().ok()) {
+        return Ok(UnixMillis(mint::now().0.saturating_add(u64::from(number) * unit * 1000)));
+    }
+    wire::parse_time(text)
+        .ok_or_else(|| "expected a time such as 2027-01-31T12:00:00Z, a date, or 90d, 12h or 30m".to_owned())
+}
+
+/// Reads the workspaces of a token.
+fn scope(text: &str) -> Result<Scope, IdError> {
+    if text == "*" { Ok(Scope::All) } else { text.parse().map(Scope::One) }
+}
+
+/// Carries out a command about tokens.
+///
+/// # Errors
+/// When it is refused, or the data directory cannot be used.
+pub(crate) async fn token(command: TokenCommand) -> anyhow::Result<()> {
+    match command {
+        TokenCommand::Create { scope, role, name, expires, order } => {
+            let made_up = || format!("{role}-{}", mint::now().0).parse();
+            let name = name.map_or_else(made_up, Ok)?;
+            let asked = NewToken { name, role, scope, expires };
+            let (token, secret) = ask(&order, async |owner| owner.create_token(asked).await).await?;
+            print(&[secret])?;
+            let (name, about) = (&token.name, about(&token).join(", "));
+            say(&format!(
+                "made token {name}: {about}; keep it, it is not shown again; end it with `aptix-server token revoke {name}`"
+            ));
+        }
+        TokenCommand::List { order } => {
+            let listed = ask(&order, async |owner| owner.list_tokens().await).await?;
+            let lines: Vec<_> =
+                listed.iter().map(|token| format!("{}\t{}", token.name, about(token).join("\t"))).collect();
+            print(&lines)?;
+        }
+        TokenCommand::Revoke { name, order } => {
+            let token = ask(&order, async |owner| owner.revoke_token(&name).await).await?;
+            say(&format!("token {name} has ended: {}", about(&token).join(", ")));
+        }
+    }
+    Ok(())
+}
+
+/// Carries out a command about workspaces.
+///
+/// # Errors
+/// When it is refused, or the data directory cannot be used.
+pub(crate) async fn workspace(command: WorkspaceCommand) -> anyhow::Result<()> {
+    match command {
+        WorkspaceCommand::Create { id, order } => {
+            let is_new = ask(&order, async |owner| owner.create_workspace(&id).await).await?;
+            say(&format!("{} workspace {id}", if is_new { "created" } else { "there is already a" }));
+        }
+        WorkspaceCommand::List { order } => print(&ask(&order, async |owner| owner.list_workspaces().await).await?)?,
+    }
+    Ok(())
+}
+
+/// What is said of a token, beside its name.
+fn about(token: &Token) -> [String; 4] {
+    let time = |at: UnixMillis| wire::rfc3339(at);
+    let workspace = match &token.scope {
+        Scope::All => "*".to_owned(),
+        Scope::One(workspace) => workspace.to_string(),
+    };
+    let end = match (token.ended, token.expires) {
+        (Some(Ended { at, how: Ending::Expired }), _) => format!("expired {}", time(at)),
+        (Some(Ended { at, how: Ending::Revoked }), _) => format!("revoked {}", time(at)),
+        (None, Some(at)) => format!("expires {}", time(at)),
+        (None, None) => "does not expire".to_owned(),
+    };
+    [token.role.to_string(), workspace, format!("made {}", time(token.created)), end]
+}
+
+/// Says what was done, beside what is printed.
+fn say(line: &str) {
+    // Nothing can be done about a closed stderr.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn print(lines: &[String]) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    lines.iter().try_for_each(|line| writeln!(out, "{line}")).context("failed to write to stdout")
+}
+
+/// Asks the server that uses the data directory; one that runs as long, if there is none.
+async fn ask<T>(order: &Order, call: impl AsyncFnOnce(&mut Owner) -> Result<T, Unanswered>) -> anyhow::Result<T> {
+    let unusable = || {
+        let dir = order.data_dir.display();
+        format!("failed to open the data directory {dir}; name it with --data-dir, as the server has it")
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(&order.data_dir).with_context(unusable)?;
+    let dir = File::open(&order.data_dir).with_context(unusable)?;
+    let until = Instant::now() + PATIENCE;
+    let store = loop {
+        if let Ok(mut owner) = Owner::connect(&dir).await {
+            return Ok(call(&mut owner).await?);
+        }
+        // A server that starts or ends has the directory, and no socket.
+        match open(order.data_dir.clone()).await {
+            Err(StoreError::InUse { .. }) if Instant::now() < until => sleep(LOOK_AGAIN).await,
+            opened => break opened?,
+        }
+    };
+    let owner = listen_to_owner(&order.data_dir).context("failed to make a socket in the data directory")?;
+    let stop = CancellationToken::new();
+    let stopping = stop.clone().cancelled_owned();
+    let serving = serve(store, (Options::default(), Approvals::default()), incoming(None, Some(owner)), stopping);
+    let asking = async {
+        let _stop = stop.drop_guard();
+        let mut owner = Owner::connect(&dir).await.context("failed to reach the server of the data directory")?;
+        Ok(call(&mut owner).await?)
+    };
+    let (served, answer) = tokio::join!(serving, asking);
+    served?;
+    answer
+}
+
+async fn open(data_dir: PathBuf) -> Result<Arc<EmbeddedStore>, StoreError> {
+    let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(&data_dir)).await;
+    let broken = |error: JoinError| StoreError::Failed { action: "be opened", cause: error.to_string() };
+    opened.unwrap_or_else(|error| Err(broken(error))).map(Arc::new)
+}

@@ -1,0 +1,130 @@
+//! Who calls, and what they may do: tokens, their roles, and the workspaces they are for.
+//!
+//! From the first token on every call needs one. The decision is made once, before a call's message is read; which workspace the
+//! message names is held against the token as soon as the message is there.
+
+mod registry;
+mod rights;
+mod secret;
+
+use std::sync::Arc;
+
+use aptix_model::failure::Failure;
+use aptix_model::id::{TokenName, WorkspaceId};
+use aptix_model::reason::Reason;
+use aptix_model::token::{Role, Scope, Token};
+use aptix_model::wire::method::Method;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Status};
+
+pub use self::registry::{NewToken, Registry};
+pub use self::secret::Secret;
+
+/// Who makes a call.
+#[derive(Clone, Debug)]
+pub enum Principal {
+    /// Whoever reaches the server, as long as no token was ever made: until this is cancelled.
+    Anyone(CancellationToken),
+    /// The owner of the data directory, through the socket in it.
+    Owner,
+    /// The holder of a token.
+    Holder(Arc<Held>),
+}
+
+/// A token that is of use.
+#[derive(Debug)]
+pub struct Held {
+    token: Token,
+    /// Cancelled when the token ends.
+    ended: CancellationToken,
+}
+
+impl Principal {
+    /// Who sent a request.
+    ///
+    /// # Errors
+    /// When it did not come through admission.
+    pub fn of<T>(request: &Request<T>) -> Result<&Self, Status> {
+        request.extensions().get().ok_or_else(|| Status::internal("nobody looked at who makes the call"))
+    }
+
+    /// Whether this caller may call this method at all; `None` stands for a method of another protocol, such as reflection.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED`.
+    pub fn check_method(&self, method: Option<Method>) -> Result<(), Failure> {
+        let Some(method) = method else { return Ok(()) };
+        let role = match self {
+            Self::Anyone(_) if !rights::is_administration(method) => return Ok(()),
+            Self::Anyone(_) => return Err(not_an_operator(method)),
+            Self::Owner => Role::Operator,
+            Self::Holder(held) => held.token.role,
+        };
+        if rights::roles(method).contains(&role) { Ok(()) } else { Err(not_allowed(method, role)) }
+    }
+
+    /// Whether this caller may have to do with a workspace.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED`: the same whether there is such a workspace or not.
+    pub fn check_workspace(&self, workspace: &WorkspaceId) -> Result<(), Failure> {
+        self.only().filter(|only| *only != workspace).map_or(Ok(()), |only| Err(other_workspace(only)))
+    }
+
+    /// The one workspace that this caller may have to do with, unless it may with all.
+    #[must_use]
+    pub fn only(&self) -> Option<&WorkspaceId> {
+        match self {
+            Self::Holder(held) => match &held.token.scope {
+                Scope::One(workspace) => Some(workspace),
+                Scope::All => None,
+            },
+            Self::Anyone(_) | Self::Owner => None,
+        }
+    }
+
+    /// The name of the caller's token.
+    #[must_use]
+    pub fn name(&self) -> Option<&TokenName> {
+        match self {
+            Self::Holder(held) => Some(&held.token.name),
+            Self::Anyone(_) | Self::Owner => None,
+        }
+    }
+
+    /// Cancelled when this caller may not call any more.
+    #[must_use]
+    pub fn ended(&self) -> CancellationToken {
+        match self {
+            Self::Holder(held) => held.ended.clone(),
+            Self::Anyone(closed) => closed.clone(),
+            Self::Owner => CancellationToken::new(),
+        }
+    }
+}
+
+/// The call has no token that is of use: the same for none, another scheme, and one that is unknown, expired or revoked.
+#[must_use]
+pub fn unauthenticated() -> Failure {
+    Failure::new(Reason::Unauthenticated, "the call has no token that this server accepts")
+        .hint("send `authorization: Bearer TOKEN`, once, with a token that has not ended; an operator makes one with `aptix-server token create`")
+}
+
+fn not_an_operator(method: Method) -> Failure {
+    Failure::new(Reason::PermissionDenied, format!("{} is for operators, and the call has no token", method.path()))
+        .hint("run the command on the server's machine as the owner of its data directory, or send an operator's token")
+}
+
+fn not_allowed(method: Method, role: Role) -> Failure {
+    let roles: Vec<_> = rights::roles(method).iter().map(|role| role.word()).collect();
+    let message = format!("{} is for the role {}, and the token's role is {role}", method.path(), roles.join(" or "));
+    Failure::new(Reason::PermissionDenied, message).hint("ask the operator for a token of that role")
+}
+
+/// The call names another workspace than its token is for, or one that cannot be read.
+#[must_use]
+pub fn other_workspace(only: &WorkspaceId) -> Failure {
+    Failure::new(Reason::PermissionDenied, format!("the token is for workspace {only}, and the call names another"))
+        .field("workspaceId")
+        .hint("name that workspace, or ask the operator for a token for the other one")
+}

@@ -1,0 +1,36 @@
+//! Which role may call which method. A method without a row does not compile.
+
+use aptix_model::token::Role::{self, Agent, Operator, Orchestrator, Reader, Reviewer};
+use aptix_model::wire::method::Method;
+
+/// The roles that may call a method.
+pub(super) const fn roles(method: Method) -> &'static [Role] {
+    match method {
+        Method::CreateToken | Method::ListTokens | Method::RevokeToken | Method::CreateWorkspace => &[Operator],
+        Method::GetWorkspace | Method::ListWorkspaces => &[Orchestrator, Agent, Reviewer, Reader, Operator],
+        Method::GetBatch
+        | Method::GetChange
+        | Method::ListBatches
+        | Method::WatchBatch
+        | Method::WatchWorkspace
+        | Method::GetSession
+        | Method::ReadFile
+        | Method::ReadFiles
+        | Method::StatFiles
+        | Method::ListFiles
+        | Method::SearchFiles
+        | Method::ListTools
+        | Method::GetGuidance => &[Orchestrator, Reviewer, Reader],
+        Method::SubmitBatch | Method::PrepareBatch | Method::ApplyPrepared | Method::CallTool => &[Orchestrator],
+        Method::CancelBatch | Method::RevertBatch | Method::SetSessionMode => &[Orchestrator, Reviewer],
+        Method::ApproveBatch | Method::RejectBatch => &[Reviewer],
+        Method::Serve | Method::ReportBatch | Method::ReportLocalBatch => &[Agent],
+        Method::FindMissingBlobs | Method::StatUpload | Method::UploadBlob => &[Orchestrator, Agent],
+        Method::DownloadBlob => &[Orchestrator, Agent, Reviewer, Reader],
+    }
+}
+
+/// Whether a method is for operators alone: without a token nobody calls it but the owner of the data directory.
+pub(super) fn is_administration(method: Method) -> bool {
+    roles(method) == [Operator]
+}

@@ -1,0 +1,151 @@
+//! Where connections come from: the address that the server listens on, and a socket in its data directory for the owner of
+//! that.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio_stream::wrappers::UnixListenerStream;
+use tokio_stream::{Stream, StreamExt};
+use tonic::transport::server::{Connected, TcpConnectInfo, TcpIncoming};
+
+/// The name of the owner's socket.
+const OWNER_SOCKET: &str = "admin.sock";
+
+/// A connection.
+#[derive(Debug)]
+pub enum Socket {
+    /// From anywhere.
+    Tcp(TcpStream),
+    /// From a process of the data directory's owner.
+    Owner(UnixStream),
+}
+
+/// Where a connection comes from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// From this address.
+    Tcp(TcpConnectInfo),
+    /// From a process of the data directory's owner.
+    Owner,
+}
+
+impl Connected for Socket {
+    type ConnectInfo = Origin;
+
+    fn connect_info(&self) -> Origin {
+        match self {
+            Self::Tcp(stream) => Origin::Tcp(stream.connect_info()),
+            Self::Owner(_) => Origin::Owner,
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Owner(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Owner(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(context),
+            Self::Owner(stream) => Pin::new(stream).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Owner(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Self::Owner(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Tcp(stream) => stream.is_write_vectored(),
+            Self::Owner(stream) => stream.is_write_vectored(),
+        }
+    }
+}
+
+/// The connections of the listeners that there are, merged.
+pub fn incoming(
+    tcp: Option<TcpListener>,
+    owner: Option<UnixListener>,
+) -> impl Stream<Item = io::Result<Socket>> + Send {
+    let tcp: Connections = match tcp {
+        Some(tcp) => Box::pin(TcpIncoming::from(tcp).with_nodelay(Some(true)).map(|stream| stream.map(Socket::Tcp))),
+        None => Box::pin(tokio_stream::pending()),
+    };
+    let owner: Connections = match owner {
+        Some(owner) => Box::pin(UnixListenerStream::new(owner).filter_map(|stream| stream.and_then(owned).transpose())),
+        None => Box::pin(tokio_stream::pending()),
+    };
+    tcp.merge(owner)
+}
+
+type Connections = Pin<Box<dyn Stream<Item = io::Result<Socket>> + Send>>;
+
+/// The connection, if its other end is a process of this one's user, or of the system's administrator, who reads the data directory
+/// anyway.
+fn owned(stream: UnixStream) -> io::Result<Option<Socket>> {
+    let user = stream.peer_cred()?.uid();
+    if user == 0 || user == rustix::process::geteuid().as_raw() {
+        return Ok(Some(Socket::Owner(stream)));
+    }
+    tracing::warn!(user, "a connection of another user to the socket in the data directory was closed");
+    Ok(None)
+}
+
+/// Listens on the socket in a data directory that this process has locked.
+///
+/// # Errors
+/// When the system refuses.
+#[expect(clippy::disallowed_methods, reason = "the server's own data")]
+pub fn listen_to_owner(data_dir: &Path) -> io::Result<UnixListener> {
+    match std::fs::remove_file(data_dir.join(OWNER_SOCKET)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let dir = File::open(data_dir)?;
+    UnixListener::bind(through(&dir))
+}
+
+/// The URI of the socket in a data directory, for as long as the directory is held open.
+#[must_use]
+pub fn owner_uri(data_dir: &File) -> String {
+    format!("unix:{}", through(data_dir).display())
+}
+
+/// The socket's path through an open directory: that of the directory may be longer than the path of a socket can be.
+fn through(dir: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(OWNER_SOCKET)
+}

@@ -1,0 +1,124 @@
+//! What the owner of a data directory asks the server that uses it, through the socket in it.
+
+use std::fs::File;
+use std::time::Duration;
+
+use aptix_model::failure::Failure;
+use aptix_model::id::{TokenName, WorkspaceId};
+use aptix_model::token::Token;
+use aptix_model::wire::v1;
+use aptix_model::wire::v1::admin_service_client::AdminServiceClient;
+use aptix_model::wire::v1::workspace_service_client::WorkspaceServiceClient;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+
+use crate::identity::NewToken;
+use crate::listen::owner_uri;
+
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Unanswered {
+    /// The server refused.
+    #[error("{0}")]
+    Refused(String),
+    /// The server failed, or is gone.
+    #[error("the server did not answer: {0}")]
+    Failed(String),
+}
+
+impl From<Status> for Unanswered {
+    fn from(status: Status) -> Self {
+        let message = status.message().to_owned();
+        match status.code() {
+            Code::Unavailable | Code::Internal | Code::Unknown | Code::DeadlineExceeded => Self::Failed(message),
+            _ => Self::Refused(message),
+        }
+    }
+}
+
+impl From<Failure> for Unanswered {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(format!("its answer cannot be read: {failure}"))
+    }
+}
+
+/// A connection through the socket of a data directory.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    admin: AdminServiceClient<Channel>,
+    workspaces: WorkspaceServiceClient<Channel>,
+}
+
+impl Owner {
+    /// Connects to the server that uses a data directory.
+    ///
+    /// # Errors
+    /// When none does, or it does not answer there.
+    pub async fn connect(data_dir: &File) -> Result<Self, tonic::transport::Error> {
+        let channel = Endpoint::from_shared(owner_uri(data_dir))?.timeout(PATIENCE).connect().await?;
+        Ok(Self { admin: AdminServiceClient::new(channel.clone()), workspaces: WorkspaceServiceClient::new(channel) })
+    }
+
+    /// Makes a token; answers its secret, too.
+    ///
+    /// # Errors
+    /// When the server refuses, or does not answer.
+    pub async fn create_token(&mut self, asked: NewToken) -> Result<(Token, String), Unanswered> {
+        let request = v1::CreateTokenRequest {
+            name: asked.name.to_string(),
+            role: v1::Role::from(asked.role).into(),
+            workspace_id: asked.scope.to_wire(),
+            expire_time: asked.expires.map(Into::into),
+        };
+        let made = self.admin.create_token(request).await?.into_inner();
+        Ok((made.token.unwrap_or_default().try_into()?, made.secret))
+    }
+
+    /// Lists all tokens.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub async fn list_tokens(&mut self) -> Result<Vec<Token>, Unanswered> {
+        let listed = self.admin.list_tokens(v1::ListTokensRequest {}).await?.into_inner();
+        Ok(listed.tokens.into_iter().map(Token::try_from).collect::<Result<_, _>>()?)
+    }
+
+    /// Ends a token.
+    ///
+    /// # Errors
+    /// When the server refuses, or does not answer.
+    pub async fn revoke_token(&mut self, name: &TokenName) -> Result<Token, Unanswered> {
+        let request = v1::RevokeTokenRequest { name: name.to_string() };
+        let ended = self.admin.revoke_token(request).await?.into_inner();
+        Ok(ended.token.unwrap_or_default().try_into()?)
+    }
+
+    /// Creates a workspace; answers whether there was none.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub async fn create_workspace(&mut self, workspace: &WorkspaceId) -> Result<bool, Unanswered> {
+        let request = v1::CreateWorkspaceRequest { workspace_id: workspace.to_string() };
+        Ok(self.admin.create_workspace(request).await?.into_inner().is_new)
+    }
+
+    /// Lists the ids of all workspaces.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub async fn list_workspaces(&mut self) -> Result<Vec<String>, Unanswered> {
+        let (mut ids, mut page_token) = (Vec::new(), String::new());
+        loop {
+            let request = v1::ListWorkspacesRequest { page_token, ..v1::ListWorkspacesRequest::default() };
+            let page = self.workspaces.list_workspaces(request).await?.into_inner();
+            ids.extend(page.workspaces.into_iter().map(|workspace| workspace.workspace_id));
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                return Ok(ids);
+            }
+        }
+    }
+}
