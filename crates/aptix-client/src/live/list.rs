@@ -1,4 +1,4 @@
-//! Lists the files below a directory, page by page, without those that the caller is not shown.
+//! Lists the files below a directory, or the children of a directory, page by page, without what the caller is not shown.
 
 use std::mem::take;
 use std::ops::ControlFlow;
@@ -25,7 +25,16 @@ const TEXT_BYTES: usize = 1 << 20;
 /// What the tokens of these pages begin with, so that they are no other lists'.
 const TOKEN: &str = "disk:";
 
-/// Lists a page.
+/// A page of the children of a directory, in order of their names.
+#[derive(Debug, Default)]
+pub(crate) struct Children {
+    /// Its directories in which there is a file, at any depth, that the caller is shown; its roots, where it is the workspace.
+    pub(crate) directories: Vec<String>,
+    /// Its files.
+    pub(crate) files: FilePage,
+}
+
+/// Lists a page of the files below a directory.
 ///
 /// # Errors
 /// There is no such directory, the caller is not shown it, the token is no token of such a list, or the caller does not wait
@@ -36,15 +45,44 @@ pub fn list(
     call: &ListFiles,
     is_over: IsOver<'_>,
 ) -> Result<FilePage, Failure> {
+    page(workspace, policy, call, None, is_over).map(|children| children.files)
+}
+
+/// Lists a page of the children of a directory.
+///
+/// # Errors
+/// As of [`list`].
+pub(crate) fn list_children(
+    workspace: &Workspace,
+    policy: &Policy,
+    call: &ListFiles,
+    is_over: IsOver<'_>,
+) -> Result<Children, Failure> {
+    let base = call.directory.as_ref().map_or(0, |directory| directory.as_str().len() + 1);
+    page(workspace, policy, call, Some(base), is_over)
+}
+
+/// Lists a page: of children, if it is given where their names begin in their paths.
+fn page(
+    workspace: &Workspace,
+    policy: &Policy,
+    call: &ListFiles,
+    base: Option<usize>,
+    is_over: IsOver<'_>,
+) -> Result<Children, Failure> {
     let mut disclosure = Disclosure::new(workspace, policy);
     let scopes = scopes(workspace, call.directory.as_ref(), &mut disclosure)?;
     let after = after(call)?;
     let behind = |scope: &Scope<'_>| after.map(|after| scope.within(after));
+    let lists_roots = base == Some(0) && workspace.roots().len() > 1;
     // A root whose files all came before is passed over.
-    let first = scopes.iter().position(|scope| behind(scope) != Some(None)).unwrap_or(scopes.len());
+    let is_past = |scope: &Scope<'_>| match lists_roots {
+        true => after.is_some_and(|after| scope.root.name() <= after),
+        false => behind(scope) == Some(None),
+    };
+    let first = scopes.iter().position(|scope| !is_past(scope)).unwrap_or(scopes.len());
     let size = if call.page_size == 0 { USUAL_FILES } else { call.page_size.min(MOST_FILES) };
-    let (page, skipped) = (FilePage::default(), Skipped::default());
-    let mut lister = Lister { disclosure, is_over, scope: None, page, skipped, size, room: TEXT_BYTES, failure: None };
+    let mut lister = Lister::new(disclosure, base, size, is_over);
     for scope in scopes.iter().skip(first) {
         lister.scope = Some(*scope);
         let way = Way { root: scope.root, path: scope.path, after: behind(scope).flatten() };
@@ -52,15 +90,15 @@ pub fn list(
         if let Some(failure) = lister.failure {
             return Err(failure);
         }
-        if !lister.page.next_page_token.is_empty() {
+        if !lister.page.files.next_page_token.is_empty() {
             return Ok(lister.page);
         }
     }
-    lister.page.skipped.append(lister.skipped);
+    lister.page.files.skipped.append(lister.skipped);
     Ok(lister.page)
 }
 
-/// The path of the last file of the page before.
+/// The path of the last file or directory of the page before.
 fn after(call: &ListFiles) -> Result<Option<&str>, Failure> {
     if call.page_token.is_empty() {
         return Ok(None);
@@ -82,10 +120,17 @@ struct Lister<'a> {
     disclosure: Disclosure<'a>,
     is_over: IsOver<'a>,
     scope: Option<Scope<'a>>,
-    page: FilePage,
-    /// What was left out since the last file of the page: the next page begins there, and counts it again.
+    /// Where the names of children begin in their paths, if they alone are listed.
+    base: Option<usize>,
+    page: Children,
+    /// The last path of the page.
+    last: Option<String>,
+    /// Whether it is that of a directory in which the walk still is.
+    is_inside: bool,
+    /// What was left out since the last path of the page: the next page begins there, and counts it again.
     skipped: Skipped,
-    size: usize,
+    /// How many more paths fit.
+    left: usize,
     /// How many more bytes of paths fit.
     room: usize,
     /// Why it was given up.
@@ -109,20 +154,27 @@ impl Visit for Lister<'_> {
             return ControlFlow::Break(());
         }
         let Some(info) = self.info(file) else { return ControlFlow::Continue(()) };
-        let text = info.path.len() + info.doc_path.len();
-        match (self.page.files.last(), self.room.checked_sub(text)) {
-            (Some(last), None) => self.page.next_page_token = format!("{TOKEN}{}", last.path),
-            (Some(last), Some(_)) if self.page.files.len() >= self.size => {
-                self.page.next_page_token = format!("{TOKEN}{}", last.path);
+        match self.child(&info.path).map(str::to_owned) {
+            None => {
+                self.reserve(&info.path, info.path.len() + info.doc_path.len())?;
+                self.page.files.files.push(info);
             }
-            (_, left) => {
-                self.room = left.unwrap_or_default();
-                self.page.files.push(info);
-                self.page.skipped.append(take(&mut self.skipped));
-                return ControlFlow::Continue(());
+            Some(directory) => {
+                self.reserve(&directory, directory.len())?;
+                // A root is left by the end of its walk.
+                let is_root = self.scope.is_some_and(|scope| scope.within(&directory).is_none());
+                self.page.directories.push(directory);
+                if is_root {
+                    return ControlFlow::Break(());
+                }
+                self.is_inside = true;
             }
         }
-        ControlFlow::Break(())
+        ControlFlow::Continue(())
+    }
+
+    fn leaves(&mut self) -> bool {
+        take(&mut self.is_inside)
     }
 
     fn skip(&mut self, cause: SkipCause, path: Option<&str>) {
@@ -130,7 +182,46 @@ impl Visit for Lister<'_> {
     }
 }
 
-impl Lister<'_> {
+impl<'a> Lister<'a> {
+    fn new(disclosure: Disclosure<'a>, base: Option<usize>, size: usize, is_over: IsOver<'a>) -> Self {
+        Self {
+            disclosure,
+            is_over,
+            scope: None,
+            base,
+            page: Children::default(),
+            last: None,
+            is_inside: false,
+            skipped: Skipped::default(),
+            left: size,
+            room: TEXT_BYTES,
+            failure: None,
+        }
+    }
+
+    /// The child directory that a file is in; `None` if it is a child itself, or children are not asked for.
+    fn child<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let base = self.base?;
+        let name = path.get(base..)?.find('/')?;
+        path.get(..base + name)
+    }
+
+    /// Makes room for a path, or ends the page. A page has one path at least.
+    fn reserve(&mut self, path: &str, bytes: usize) -> ControlFlow<()> {
+        let room = self.room.checked_sub(bytes);
+        if let Some(last) = &self.last
+            && (room.is_none() || self.left == 0)
+        {
+            self.page.files.next_page_token = format!("{TOKEN}{last}");
+            return ControlFlow::Break(());
+        }
+        self.room = room.unwrap_or_default();
+        self.left = self.left.saturating_sub(1);
+        self.last = Some(path.to_owned());
+        self.page.files.skipped.append(take(&mut self.skipped));
+        ControlFlow::Continue(())
+    }
+
     /// What a file is, if the caller is shown it.
     fn info(&mut self, file: &File<'_>) -> Option<FileInfo> {
         let scope = self.scope?;

@@ -18,7 +18,7 @@ use super::search::Show;
 use super::{read, search};
 use crate::apply::{Refusal, refuse_document};
 use crate::live::IsOver;
-use crate::live::list::list;
+use crate::live::list::{Children, list, list_children};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::roots::workspace::Workspace;
@@ -76,7 +76,11 @@ impl Reader<'_> {
                 Ok(found(&lines, vec![lines.head(), lines.text.clone()]))
             }
             Look::View(call) => self.view(policy, call),
-            Look::List(call) => self.listed(policy, call),
+            Look::List(call) => {
+                let Children { directories, files } = list_children(self.workspace, policy, call, self.is_over)?;
+                let listed = Listed { directories, ..Listed::from(files) };
+                Ok(found(&listed, vec![listed.text()]))
+            }
             Look::History { most, path } => {
                 let batches = past.list(*most, path.as_ref().map(WorkspacePath::as_str))?;
                 Ok(found(&batches, vec![batches.text()]))

@@ -11,9 +11,9 @@ pub const MOST_LINES: u32 = 5_000;
 pub const USUAL_FILES: u32 = 100;
 /// Lines that a search shows unless a call asks for more.
 pub const USUAL_RESULTS: u32 = 200;
-/// Files that a list of a directory has unless a call asks for more.
+/// Files and directories that a list of a directory has unless a call asks for more.
 pub const USUAL_LISTED: u32 = 200;
-/// Most files that a list of a directory has.
+/// Most files and directories that a list of a directory has.
 pub const MOST_LISTED: u32 = 1_000;
 /// Batches that a history lists unless a call asks for more.
 pub const USUAL_BATCHES: u32 = 20;
@@ -31,7 +31,7 @@ pub enum Look {
     Read(ReadFile),
     /// Show a file, or the files of a directory, as the text-editor tool does.
     View(View),
-    /// List the files below a directory.
+    /// List the files and directories in a directory.
     List(ListFiles),
     /// List the newest batches.
     History {

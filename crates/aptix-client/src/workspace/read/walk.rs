@@ -50,6 +50,10 @@ pub(crate) trait Visit {
     fn may_look(&mut self, path: &str, kind: Kind) -> Result<(), Closed>;
     /// Sees what is there, until it has seen enough.
     fn see(&mut self, met: &Met<'_>) -> ControlFlow<()>;
+    /// Whether the file that was just seen is enough of the child it is in, of the directory that is gone through.
+    fn leaves(&mut self) -> bool {
+        false
+    }
     /// Notes what is not shown, though it may be looked at: the directory at a path, or something in it whose name no path can
     /// have. The path is absent where its name may not be passed on.
     fn skip(&mut self, _cause: SkipCause, _path: Option<&str>) {}
@@ -255,6 +259,10 @@ impl Walk<'_> {
                 let file = File { path: at, dir: level.dir.as_fd(), name };
                 if self.visitor.see(&Met::File(file)).is_break() {
                     break;
+                }
+                if self.visitor.leaves() {
+                    pending.truncate(1);
+                    self.stack.truncate(base);
                 }
                 continue;
             }

@@ -11,7 +11,7 @@ use aptix_client::policy::files::PolicyFiles;
 use aptix_model::batch::{Batch, Content, CreateFile, FileEdit, FilePatch, Origin, Target};
 use aptix_model::question::{Question, ToolCall};
 use aptix_model::wire::v1::answer::Answer;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{Scene, put};
@@ -100,7 +100,20 @@ fn paths_begin_with_the_root_where_there_are_several() {
     assert_eq!(paths(&call(&scene, "ripgrep_content", r#"{"pattern":"zebra"}"#)), ["other/b.txt", "ws/a.txt"]);
     assert_eq!(paths(&call(&scene, "ripgrep_files", r#"{"pattern":"","path":"other"}"#)), ["other/b.txt"]);
     assert_eq!(refused(&call(&scene, "ripgrep_files", r#"{"path":"none"}"#)), "INVALID_PATH.UNKNOWN_ROOT");
-    assert_eq!(paths(&call(&scene, "list_directory", r#"{"path":"ws"}"#)), ["ws/a.txt"]);
+    put(&other.join("deep/c.txt"), "");
+    for (arguments, files, directories) in [
+        (r#"{"path":"ws"}"#, json!(["ws/a.txt"]), json!(null)),
+        (r#"{"path":"other"}"#, json!(["other/b.txt"]), json!(["other/deep"])),
+        (r#"{}"#, json!([]), json!(["other", "ws"])),
+        (r#"{"page_token":"disk:other"}"#, json!([]), json!(["ws"])),
+        (r#"{"page_token":"disk:ws"}"#, json!([]), json!(null)),
+        (r#"{"path":"other","page_token":"disk:other/b.txt"}"#, json!([]), json!(["other/deep"])),
+    ] {
+        let listed = call(&scene, "list_directory", arguments);
+        assert_eq!((json!(paths(&listed)), &listed["directories"]), (files, &directories), "{arguments}");
+    }
+    let first = call(&scene, "list_directory", r#"{"max_files":1}"#);
+    assert_eq!((&first["directories"], &first["nextPageToken"]), (&json!(["other"]), &json!("disk:other")));
     apply_here(&scene, vec![created("ws/a.txt", "x\n"), created("other/b.txt", "y\n")]);
     let batches = call(&scene, "history", r#"{"path":"other"}"#);
     let batch = &batches["batches"][0];
@@ -122,6 +135,7 @@ fn a_server_is_shown_no_more_than_by_other_questions() {
         (".env", "zebra\n"),
         (".git/config", "zebra\n"),
         ("k.txt", &key),
+        ("keys/k.txt", &key),
     ] {
         scene.put(path, text);
     }
@@ -161,6 +175,8 @@ fn a_server_is_shown_no_more_than_by_other_questions() {
     for tool in ["ripgrep_files", "list_directory"] {
         assert_eq!(paths(&call(&scene, tool, "{}")), [".gitignore", "open.txt"], "{tool}");
     }
+    // Nor the name of a directory in which nothing is shown.
+    assert_eq!(call(&scene, "list_directory", "{}")["directories"], json!(null));
     assert_eq!(refused(&call(&scene, "read_file", r#"{"path":"none.txt"}"#)), "FILE_MISSING");
 }
 
