@@ -11,6 +11,7 @@ use aptix_engine::hunk::TTL_MILLIS;
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::reason::{Detail, Reason};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -206,13 +207,21 @@ fn decoded(body: &[u8]) -> Option<PreparedEdit> {
     Some(PreparedEdit { head: serde_json::from_slice(head).ok()?, content: content.to_vec() })
 }
 
-/// Removes what expired long ago, then what expires first, until the others and the one to be kept have room.
+/// Removes what expired long ago, then what expires first, until the others and the one to be kept have room. What cannot be read
+/// is passed over.
 fn make_room(disk: &dyn Disk, state: &StateDir, keep: Option<&str>, now: u64) -> Result<(), StateError> {
     let Some(dir) = state.find(Part::PREPARED)? else { return Ok(()) };
     let cleared = || {
         let (mut others, mut count, mut bytes) = (Vec::new(), 0, 0);
         for name in disk::names(dir.as_fd())?.into_iter().filter(|name| name.parse::<BatchId>().is_ok()) {
-            let (until, size) = until_and_size(dir.as_fd(), &name)?;
+            let (until, size) = match until_and_size(dir.as_fd(), &name) {
+                Ok(Some(found)) => found,
+                Ok(None) => continue,
+                Err(errno) => {
+                    tracing::warn!(%errno, name, "what is in the place of a prepared edit cannot be read, and stays");
+                    continue;
+                }
+            };
             if keep == Some(&name) {
                 (count, bytes) = (count + 1, bytes + size);
             } else {
@@ -233,13 +242,17 @@ fn make_room(disk: &dyn Disk, state: &StateDir, keep: Option<&str>, now: u64) ->
     cleared().map_err(state.failed(Part::PREPARED, "clear"))
 }
 
-/// When an edit expires, and the size of its file; one that cannot be read expired long ago.
-fn until_and_size(dir: BorrowedFd<'_>, name: &str) -> Result<(u64, u64), Errno> {
-    let size = beneath::look_up(dir, name)?.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or_default());
-    let Some(file) = errno::optional(beneath::open_file(dir, name))? else { return Ok((0, size)) };
+/// When an edit expires, and the size of its file; one whose text is damaged expired long ago. `None` where there is no file.
+fn until_and_size(dir: BorrowedFd<'_>, name: &str) -> Result<Option<(u64, u64)>, Errno> {
+    let Some(stat) = beneath::look_up(dir, name)? else { return Ok(None) };
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Errno::INVAL);
+    }
+    let Some(file) = errno::optional(beneath::open_file(dir, name))? else { return Ok(None) };
     let mut head = vec![0; HEAD_BYTES];
     let length = reads::read_at(file.as_fd(), &mut head, 0)?;
     head.truncate(length);
     let head = head.split(|byte| *byte == b'\n').nth(2).and_then(|line| serde_json::from_slice::<Head>(line).ok());
-    Ok((head.map_or(0, |head| head.until), size))
+    let size = u64::try_from(stat.st_size).unwrap_or_default();
+    Ok(Some((head.map_or(0, |head| head.until), size)))
 }

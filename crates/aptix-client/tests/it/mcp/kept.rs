@@ -209,6 +209,24 @@ fn a_damaged_plan_is_named_and_never_applied() {
     client.end();
 }
 
+/// What is no file, in the place of a plan, hinders no other one, and is neither followed nor removed.
+#[test]
+fn what_cannot_be_read_in_the_place_of_a_plan_stops_nothing() {
+    let mut client = Client::owned("ann", lay);
+    client.done(RANGE, &range("1", "1\n"));
+    let [file] = files(client.place.path()).try_into().unwrap();
+    let odd = |number: u8| file.with_file_name(format!("018f6d2e-7c1a-7b3e-9d55-0123456789{number:02x}"));
+    assert!(std::process::Command::new("mkfifo").arg(odd(0)).status().unwrap().success());
+    std::os::unix::fs::symlink("nowhere", odd(1)).unwrap();
+    std::fs::create_dir(odd(2)).unwrap();
+    std::fs::write(odd(3), "").unwrap();
+    std::fs::set_permissions(odd(3), std::fs::Permissions::from_mode(0o000)).unwrap();
+    let plan = apply(&client.done(RANGE, &range("2", "2\n")));
+    client.done(APPLY, &plan);
+    assert!((0..3).all(|number| odd(number).symlink_metadata().is_ok()));
+    client.end();
+}
+
 /// The line of JSON that a file begins with.
 fn head(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.split(|byte| *byte == b'\n').nth(2).unwrap()).into_owned()
