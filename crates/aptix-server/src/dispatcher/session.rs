@@ -6,7 +6,7 @@ use aptix_model::batch::Origin;
 use aptix_model::failure::Failure;
 use aptix_model::id::{OwnerId, RequestId, SessionId, WorkspaceId};
 use aptix_model::reason::Reason;
-use aptix_model::session::{ModeRefusal, Progress, SessionMode};
+use aptix_model::session::{ModeRefusal, Progress, Session, SessionMode};
 use tokio::time::{Instant, timeout_at};
 
 use super::Dispatcher;
@@ -86,9 +86,11 @@ impl Dispatcher {
             }
         }
         let ModeAsked { workspace, session, owner, to, .. } = asked;
-        tracing::info!(WorkspaceId = %workspace, SessionId = %session, Owner = %owner, Mode = %to, Progress = %found.0,
+        let (progress, changed) = found;
+        tracing::info!(WorkspaceId = %workspace, SessionId = %session, Owner = %owner, Mode = %to, Progress = %progress,
             "the mode of a session was asked for");
-        Ok(found)
+        let listed = self.store.session(workspace, session).await?;
+        Ok((progress, SessionState { session: changed, in_flight: listed.map_or_else(Vec::new, |now| now.in_flight) }))
     }
 
     /// Whether a change goes on waiting, as far as reading tells.
@@ -99,18 +101,18 @@ impl Dispatcher {
     }
 
     /// Asks the store for a mode, also if the caller goes away meanwhile; wakes calls that wait for another mode.
-    async fn ask_mode(self: &Arc<Self>, asked: &ModeAsked) -> Result<(Progress, SessionState), Refusal> {
+    async fn ask_mode(self: &Arc<Self>, asked: &ModeAsked) -> Result<(Progress, Session), Refusal> {
         let this = Arc::clone(self);
         let ModeAsked { workspace, session, owner, request, to } = asked.clone();
         let change = ModeChange { workspace, session, owner, request, to, at: mint::now() };
         self.to_the_end(async move {
             let (workspace, session) = (change.workspace.clone(), change.session.clone());
             match this.store.set_mode(change).await? {
-                ModeChanged::Asked(progress, state) => {
+                ModeChanged::Asked(progress, session) => {
                     if progress != Progress::Waiting {
                         this.wakes.wake_workspace(&workspace);
                     }
-                    Ok((progress, *state))
+                    Ok((progress, *session))
                 }
                 ModeChanged::Refused(refusal) => Err(Refusal::denied(refused(&session, refusal))),
                 ModeChanged::TooMany => Err(Refusal::denied(too_many(&workspace))),

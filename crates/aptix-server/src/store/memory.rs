@@ -142,13 +142,13 @@ impl Workspace {
 
     fn set_mode(&mut self, asked: &ModeChange) -> ModeChanged {
         let former = self.sessions.get(&asked.session).cloned();
-        let (is_new, in_flight) = (former.is_none(), self.in_flight_of(&asked.session));
-        match session::change(former, in_flight, asked) {
+        let (is_new, is_idle) = (former.is_none(), self.in_flight_of(&asked.session).is_empty());
+        match session::change(former, is_idle, asked) {
             Err(refusal) => ModeChanged::Refused(refusal),
             Ok(_) if is_new && !self.has_room() => ModeChanged::TooMany,
-            Ok((progress, state)) => {
-                self.sessions.insert(asked.session.clone(), state.session.clone());
-                ModeChanged::Asked(progress, Box::new(state))
+            Ok((progress, session)) => {
+                self.sessions.insert(asked.session.clone(), session.clone());
+                ModeChanged::Asked(progress, Box::new(session))
             }
         }
     }

@@ -45,8 +45,8 @@ pub struct ModeChange {
 /// What came of a change of a session's mode.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ModeChanged {
-    /// How far it has come, and the session now.
-    Asked(Progress, Box<SessionState>),
+    /// How far it has come, and the session now; its batches in flight are not listed for this.
+    Asked(Progress, Box<Session>),
     /// It is refused; nothing changed.
     Refused(ModeRefusal),
     /// The session is new, and the workspace has [`SESSIONS`] that are not forgotten; nothing changed.
@@ -76,15 +76,15 @@ pub(super) fn created_by(batch: &BatchRecord, id: SessionId) -> Session {
     Session::new(id, conversation, batch.created)
 }
 
-/// Carries out a change of a session, which is `None` if there is none yet; `in_flight` are its batches in flight.
+/// Carries out a change of a session, which is `None` if there is none yet, and idle if it has no batch in flight.
 pub(super) fn change(
     session: Option<Session>,
-    in_flight: Vec<BatchId>,
+    is_idle: bool,
     asked: &ModeChange,
-) -> Result<(Progress, SessionState), ModeRefusal> {
+) -> Result<(Progress, Session), ModeRefusal> {
     let mut session = session.unwrap_or_else(|| Session::new(asked.session.clone(), None, asked.at));
-    let progress = session.change(&asked.owner, (&asked.request, asked.to), in_flight.is_empty())?;
-    Ok((progress, SessionState { session, in_flight }))
+    let progress = session.change(&asked.owner, (&asked.request, asked.to), is_idle)?;
+    Ok((progress, session))
 }
 
 /// A session as it is now.

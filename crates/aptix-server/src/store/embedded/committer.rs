@@ -64,6 +64,21 @@ impl View<'_> {
         self.tables.known(workspace)
     }
 
+    /// Whether there is a record whose key begins like this. Lists no others but those that this group removes.
+    pub(super) fn has_any(&self, prefix: &[u8]) -> Result<bool, StoreError> {
+        let mut staged = self.staged.range(prefix.to_vec()..).take_while(|(key, _)| key.starts_with(prefix));
+        if staged.any(|(_, value)| value.is_some()) {
+            return Ok(true);
+        }
+        for entry in self.tables.records.prefix(prefix) {
+            let key = entry.key().map_err(failed("list records"))?;
+            if !self.staged.contains_key(key.as_ref()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Every record whose key begins like this.
     pub(super) fn beginning_with(&self, prefix: &[u8]) -> Result<BTreeMap<Key, Slice>, StoreError> {
         let mut found = BTreeMap::new();

@@ -62,19 +62,18 @@ pub(super) fn put_flight(former: Option<BatchState>, batch: &BatchRecord) -> Opt
 pub(super) fn set_mode(view: &View<'_>, asked: &ModeChange) -> Result<(ModeChanged, Vec<Put>), StoreError> {
     let (workspace, id) = (&asked.workspace, &asked.session);
     let former = load(view, workspace, id)?;
-    let entries = view.beginning_with(&keys::in_flight_of(workspace, id))?;
-    let in_flight = entries.keys().filter_map(|key| Some(keys::in_flight_batch(key)?.1)).collect();
-    let (progress, state) = match session::change(former.clone(), in_flight, asked) {
+    let is_idle = !view.has_any(&keys::in_flight_of(workspace, id))?;
+    let (progress, session) = match session::change(former.clone(), is_idle, asked) {
         Ok(changed) => changed,
         Err(refusal) => return Ok((ModeChanged::Refused(refusal), Vec::new())),
     };
     let puts = match former {
-        None => add(view, workspace, &state.session)?,
-        Some(former) if former == state.session => Ok(Vec::new()),
-        Some(_) => Ok(vec![Put::Record(keys::session(workspace, id), session_record::encode(&state.session))]),
+        None => add(view, workspace, &session)?,
+        Some(former) if former == session => Ok(Vec::new()),
+        Some(_) => Ok(vec![Put::Record(keys::session(workspace, id), session_record::encode(&session))]),
     };
     Ok(match puts {
-        Ok(puts) => (ModeChanged::Asked(progress, Box::new(state)), puts),
+        Ok(puts) => (ModeChanged::Asked(progress, Box::new(session)), puts),
         Err(noted) => (ModeChanged::TooMany, noted),
     })
 }
@@ -258,8 +257,9 @@ mod tests {
         alter(dir.path(), |tables| former.iter().for_each(|key| tables.records.remove(key.clone()).unwrap()));
 
         let store = EmbeddedStore::open(dir.path()).unwrap();
-        let Ok(ModeChanged::Asked(progress, found)) = store.set_mode(change("m1")).await else { panic!("refused") };
+        let Ok(ModeChanged::Asked(progress, _)) = store.set_mode(change("m1")).await else { panic!("refused") };
         assert_eq!(progress, aptix_model::session::Progress::Waiting);
+        let found = store.session(w, s).await.unwrap().unwrap();
         assert_eq!(found.in_flight, [BatchId(Uuid::from_u128(2))]);
     }
 
