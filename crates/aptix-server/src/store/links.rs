@@ -15,7 +15,8 @@ pub(super) fn reverted(batch: &BatchRecord, step: &Transition) -> Option<BatchId
 }
 
 /// The batches whose `reverted_by` changes when the batch `by` takes `reverts` back: that batch, and the one that it took back
-/// in its turn, which is in effect again, and so on.
+/// in its turn, which is in effect again, and so on. The chain ends at a batch whose record is damaged: it keeps no report of
+/// another batch from being stored.
 pub(super) fn changed(
     by: BatchId,
     reverts: Option<BatchId>,
@@ -24,7 +25,7 @@ pub(super) fn changed(
     let (mut changed, mut next) = (Vec::new(), reverts);
     let (mut former, mut now) = (None, Some(by));
     while changed.len() < DEPTH
-        && let Some(mut batch) = next.map(&find).transpose()?.flatten()
+        && let Some(mut batch) = next.map(|id| readable(find(id))).transpose()?.flatten()
     {
         // A batch that another one took back stays so; the newest one counts for the batch that is taken back now.
         if !changed.is_empty() && batch.reverted_by != former {
@@ -36,4 +37,15 @@ pub(super) fn changed(
         changed.push(batch);
     }
     Ok(changed)
+}
+
+/// A batch, unless its record is damaged.
+fn readable(found: Result<Option<BatchRecord>, StoreError>) -> Result<Option<BatchRecord>, StoreError> {
+    match found {
+        Err(error @ StoreError::Corrupt { .. }) => {
+            tracing::warn!(%error, "the batch that is taken back is not linked to the one that takes it back");
+            Ok(None)
+        }
+        found => found,
+    }
 }

@@ -8,6 +8,7 @@ mod bad_input;
 mod blobs;
 mod busy;
 mod damage;
+mod damaged_links;
 mod decisions;
 mod delivery;
 mod documents;
