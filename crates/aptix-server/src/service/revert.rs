@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use aptix_model::batch::Batch;
 use aptix_model::failure::Failure;
 use aptix_model::record::BatchRecord;
 use aptix_model::wire::{self, v1};
@@ -25,10 +26,16 @@ pub(super) async fn revert(
             Ok(*stored)
         }
         Reverts::Anew(record) => {
-            check_size(edit_bytes(&record.batch), &record.batch)?;
+            check_room(&record.batch)?;
             dispatcher.keep(*record, began).await
         }
     }
+}
+
+/// Refuses a batch that takes another one back, and would not fit into one message together with its ids.
+pub(super) fn check_room(batch: &Batch) -> Result<(), Failure> {
+    check_size(edit_bytes(batch), batch)
+        .map_err(|failure| failure.hint("edit the files instead, or ask the user to undo the batch on the workstation"))
 }
 
 fn read(request: v1::RevertBatchRequest) -> Result<Reversal, Failure> {
@@ -41,4 +48,20 @@ fn read(request: v1::RevertBatchRequest) -> Result<Reversal, Failure> {
         reason: given(request.reason),
         author: given(request.author),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use aptix_model::batch::{FileEdit, FilePatch, Target};
+
+    use super::*;
+
+    /// A batch that is taken back can be neither split nor given in blobs.
+    #[test]
+    fn a_revert_that_is_too_large_names_what_is_possible() {
+        let file =
+            FilePatch { target: Target::Path("x".repeat(4 << 20)), key: None, label: None, edit: FileEdit::DeleteFile };
+        let hint = check_room(&Batch { files: vec![file], ..Batch::default() }).unwrap_err().hint.unwrap();
+        assert!(hint.contains("undo") && !hint.contains("split") && !hint.contains("blobs"), "{hint}");
+    }
 }

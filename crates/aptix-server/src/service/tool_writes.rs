@@ -19,9 +19,9 @@ use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::{Call, Form, Tool};
 use aptix_model::wire::View;
 
-use super::prepared;
 use super::submitted::{Submitted, check_size, detached, edit_bytes};
 use super::tool_results::{Answered, Shown, refused, refused_batch};
+use super::{prepared, revert};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::hunks::Applying;
 use crate::dispatcher::path_style::Naming;
@@ -192,7 +192,9 @@ impl Writing<'_> {
                 *stored
             }
             Ok(Reverts::Anew(record)) => {
-                check_size(edit_bytes(&record.batch), &record.batch)?;
+                if let Err(failure) = revert::check_room(&record.batch) {
+                    return Ok(self.refused(self.tool.form, &[failure]));
+                }
                 match self.dispatcher.keep(*record, self.began).await {
                     Ok(stored) => stored,
                     Err(refusal) => return Ok(self.refused(self.tool.form, &for_model(refusal)?)),
