@@ -81,6 +81,15 @@ impl Terminal {
         self.keyboard.flush().unwrap();
     }
 
+    pub(crate) fn signal(&self, signal: &str) {
+        let parent = self.program.0.id().to_string();
+        assert!(Command::new("pkill").args([signal, "--parent", &parent]).status().unwrap().success());
+    }
+
+    pub(crate) fn ended(&mut self) -> bool {
+        self.program.0.wait().unwrap().success()
+    }
+
     pub(crate) fn answer(&mut self, line: &str) {
         writeln!(self.keyboard, "{line}").unwrap();
         self.keyboard.flush().unwrap();
@@ -238,10 +247,9 @@ fn an_agent_that_asks_can_be_stopped_and_asks_again() {
     write(&machine.path("a.json"), &create("a.txt", ""));
     machine.ask(&server, "submit", &["a.json"]);
     terminal.until(WHOLE);
-    let parent = terminal.program.0.id().to_string();
-    assert!(Command::new("pkill").args(["-TERM", "--parent", &parent]).status().unwrap().success());
+    terminal.signal("-TERM");
     terminal.until("The question is void");
-    assert!(terminal.program.0.wait().unwrap().success());
+    assert!(terminal.ended());
     assert_eq!(machine.files(), []);
     Terminal::open(&machine, &server).until(WHOLE);
 }

@@ -70,10 +70,11 @@ impl<E: Into<AgentError>> From<E> for Unfinished {
     }
 }
 
-/// Applies a batch, unless it is refused; `withdrawn` is cancelled when it must not be applied any more.
+/// Applies a batch, unless it is refused. `step` is the one that approved it at its server; `withdrawn` is cancelled when it must
+/// not be applied any more.
 pub(super) async fn attempt(
     session: &Session,
-    record: &BatchRecord,
+    (record, step): (&BatchRecord, Option<&EventFacts>),
     traced: &Traced,
     withdrawn: &CancellationToken,
 ) -> Result<Outcome, Unfinished> {
@@ -116,8 +117,8 @@ pub(super) async fn attempt(
         (_, Some(plan)) => Task::Prepared(batch, plan),
         (_, None) => Task::Apply(batch),
     };
-    let (of_batch, token, stored) = (traced.clone(), withdrawn.clone(), (id, stored(record)));
-    let outcome = agent.blocking(move |agent| commit(agent, &stored, &of_batch, &task, &token)).await?;
+    let (of_batch, token, before) = (traced.clone(), withdrawn.clone(), (id, steps(record, step)));
+    let outcome = agent.blocking(move |agent| commit(agent, &before, &of_batch, &task, &token)).await?;
     outcome.ok_or_else(|| match agent.stop.is_cancelled() {
         true => Unfinished::Interrupted,
         false => Unfinished::cancelled(session, traced),
@@ -169,7 +170,7 @@ fn check_reverts(batch: &Batch, of: BatchId) -> Result<(), Failure> {
 /// Carries out what a batch asks for; nothing if a question about it became void. Blocks.
 fn commit(
     agent: &Agent,
-    (id, stored): &(BatchId, EventFacts),
+    (id, before): &(BatchId, Vec<EventFacts>),
     traced: &Traced,
     task: &Task,
     withdrawn: &CancellationToken,
@@ -209,7 +210,7 @@ fn commit(
         diff_bytes: REPORT_DIFF_BYTES,
         mode: Mode::CommitWithReceipt { batch: id, encode: &encode, compare: &compare },
         prepared: None,
-        acting: Acting { before: std::slice::from_ref(stored), person: Some(&person), ..Acting::of(&actor) },
+        acting: Acting { before, person: Some(&person), ..Acting::of(&actor) },
     };
     let applied = task.run(local, options, &mut |proposal| {
         approval.decide(question, proposal).unwrap_or_else(|| {
@@ -229,13 +230,20 @@ fn commit(
     }
 }
 
-/// How a batch came to the server: the first step of its life.
-fn stored(record: &BatchRecord) -> EventFacts {
-    let (kind, state) = match record.preparation() {
-        Some(_) => (EventKind::Prepared, BatchState::Prepared),
-        None => (EventKind::Submitted, BatchState::Approved),
+/// What was done to a batch at its server, as far as the agent knows: that it was stored there, and the step that let it be
+/// applied.
+fn steps(record: &BatchRecord, step: Option<&EventFacts>) -> Vec<EventFacts> {
+    let first = match (step.map(|step| step.kind), record.preparation()) {
+        (Some(EventKind::Submitted | EventKind::Prepared), _) => None,
+        (_, Some(_)) => Some((EventKind::Prepared, BatchState::Prepared)),
+        (Some(EventKind::Approved), None) => Some((EventKind::Submitted, BatchState::PendingApproval)),
+        (_, None) => Some((EventKind::Submitted, BatchState::Approved)),
     };
-    EventFacts { kind, state, at: record.created, actor: record.author(), reason: None }
+    let first = first.map(|(kind, state)| {
+        let (at, actor) = (record.created, record.author());
+        EventFacts { kind, state, at, actor, reason: None }
+    });
+    first.into_iter().chain(step.cloned()).collect()
 }
 
 /// The failure of a prepared batch that came without what binds it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_model::batch::Batch;
+use aptix_model::batch_event::EventFacts;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
@@ -56,7 +57,7 @@ async fn carry_out(session: &Session, work: Work, traced: &Traced) -> Result<(),
         Err(failures) => return refuse(session, (batch, None), traced, failures, begun).await,
     };
     traced.log(Event::Received(&record.batch));
-    match decide(session, &record, traced, &work.withdrawn).await? {
+    match decide(session, (&record, work.step.as_ref()), traced, &work.withdrawn).await? {
         Ok(Applied { receipt, report }) => {
             drop(begun);
             traced.ended(Some(&record.batch), Ok(&report));
@@ -92,13 +93,13 @@ async fn begin(session: &Session, traced: &Traced, withdrawn: &CancellationToken
 /// Attempts a batch, again as long as it fails for a reason that will pass.
 async fn decide(
     session: &Session,
-    record: &BatchRecord,
+    (record, step): (&BatchRecord, Option<&EventFacts>),
     traced: &Traced,
     withdrawn: &CancellationToken,
 ) -> Result<Outcome, Unfinished> {
     let mut backoff = PASSING;
     loop {
-        let outcome = attempt(session, record, traced, withdrawn).await?;
+        let outcome = attempt(session, (record, step), traced, withdrawn).await?;
         let failures = outcome.as_ref().err();
         let Some(failure) = failures.and_then(|failures| failures.iter().find(|failure| will_pass(failure))) else {
             return Ok(outcome);

@@ -3,10 +3,12 @@
 
 use std::collections::HashMap;
 
+use aptix_model::batch_event::EventFacts;
 use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, Revision};
 use aptix_model::record::BatchRecord;
+use aptix_model::state::BatchState;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +38,8 @@ pub(super) struct Work {
     pub(super) batch: BatchId,
     /// The batch, or why it cannot be understood.
     pub(super) content: Result<Box<BatchRecord>, Vec<Failure>>,
+    /// The step that let it be applied, if the server states it.
+    pub(super) step: Option<EventFacts>,
     /// Cancelled when the batch must no longer be applied: it was withdrawn, or the connection is dead.
     pub(super) withdrawn: CancellationToken,
 }
@@ -54,6 +58,7 @@ pub(super) struct Inbox {
 struct Noted {
     revision: Revision,
     cursor: Option<Cursor>,
+    step: Option<EventFacts>,
     work: Option<(BatchId, Change, CancellationToken)>,
 }
 
@@ -97,14 +102,14 @@ async fn forward(
     mut events: mpsc::Receiver<Noted>,
     arrivals: mpsc::Sender<Arrival>,
 ) -> CallError {
-    while let Some(Noted { revision, cursor, work }) = events.recv().await {
+    while let Some(Noted { revision, cursor, step, work }) = events.recv().await {
         let work = match work {
             Some((batch, Change::Omitted, withdrawn)) => match connection.approved(batch).await {
-                Ok(Change::Approved(content)) => Some(Work { batch, content, withdrawn }),
+                Ok((Change::Approved(content), step)) => Some(Work { batch, content, step, withdrawn }),
                 Ok(_) => None,
                 Err(error) => return error,
             },
-            Some((batch, Change::Approved(content), withdrawn)) => Some(Work { batch, content, withdrawn }),
+            Some((batch, Change::Approved(content), withdrawn)) => Some(Work { batch, content, step, withdrawn }),
             _ => None,
         };
         if arrivals.send(Arrival { revision, cursor, work }).await.is_err() {
@@ -121,16 +126,18 @@ fn noted(
     waiting: &mut HashMap<BatchId, CancellationToken>,
     alive: &CancellationToken,
 ) -> Noted {
-    let FeedEvent { revision, cursor, batch, change } = event;
+    let FeedEvent { revision, cursor, batch, step, change } = event;
     if let Change::Unreadable(why) = &change {
         tracing::error!(%revision, BatchId = batch.map(tracing::field::display), %why,
             "an event cannot be understood and is passed over; a newer version of aptix may be needed");
     }
     let work = match (batch, change) {
         (Some(batch), change @ (Change::Approved(_) | Change::Omitted)) => {
-            // A batch that was prepared comes twice if it was let go ahead before the first event about it was sent.
+            // A batch comes twice if it was approved before the first event about it was sent. That event's own step is an
+            // earlier one: the step that approved the batch is fetched with it.
             let withdrawn = waiting.entry(batch).or_insert_with(|| alive.child_token()).clone();
-            Some((batch, if is_near { change } else { Change::Omitted }, withdrawn))
+            let is_complete = is_near && step.as_ref().is_none_or(|step| step.state == BatchState::Approved);
+            Some((batch, if is_complete { change } else { Change::Omitted }, withdrawn))
         }
         // After an unreadable event the batch is not known to be free to be applied.
         (Some(batch), Change::Ended | Change::Unreadable(_)) => {
@@ -141,5 +148,6 @@ fn noted(
         }
         (Some(_), Change::Waits) | (None, _) => None,
     };
-    Noted { revision, cursor, work }
+    // Of an event that waits behind many others little is kept.
+    Noted { revision, cursor, step: step.filter(|_| is_near), work }
 }

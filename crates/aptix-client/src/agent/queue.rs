@@ -169,7 +169,7 @@ mod tests {
             reverted_by: None,
             is_restricted: false,
         };
-        let work = Work { batch, content: Ok(Box::new(record)), withdrawn: CancellationToken::new() };
+        let work = Work { batch, content: Ok(Box::new(record)), step: None, withdrawn: CancellationToken::new() };
         Arrival { revision: Revision(revision), cursor: None, work: Some(work) }
     }
 

@@ -83,7 +83,7 @@ fn attempt(
     let applied =
         applied.map_err(|refusal| Refusal { failures: in_terms_of(document.dialect, batch, refusal.failures) });
     if let (Err(refusal), Mode::CommitNamed { batch: id }) = (&applied, writing.mode) {
-        refused::keep(&workspace, &policy, id, batch, &refusal.failures);
+        refused::keep(&workspace, &policy, (id, &writing.user), batch, &refusal.failures);
     }
     Ok(applied?)
 }

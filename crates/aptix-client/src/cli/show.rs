@@ -173,12 +173,13 @@ fn show_here(args: &Args, Here { kept, root }: &Here) -> Exit {
             output::show(args.form, &view)
         }
         Kept::Refused(batch, ids, begins) => {
-            let refusal = Refusal::from(batch.failures());
+            let (refusal, step) = (Refusal::from(batch.failures()), batch.step());
             let stored = Stored { id: batch.id, state: BatchState::Failed, ids: Cow::Borrowed(ids) };
             let view = BatchView {
                 subject: Subject::Refused(batch),
                 stored: Some(stored),
                 outcome: Err(&refusal),
+                steps: step.as_slice(),
                 begins: *begins,
                 ..view
             };

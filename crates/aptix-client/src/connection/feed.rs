@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aptix_model::batch::Origin;
+use aptix_model::batch_event::EventFacts;
 use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
 use aptix_model::id::{AgentId, BatchId, Revision};
@@ -87,7 +88,9 @@ pub struct FeedEvent {
     pub cursor: Option<Cursor>,
     /// The batch; nothing only where its id is unreadable.
     pub batch: Option<BatchId>,
-    /// What happened to it.
+    /// The step that was taken, if the server states it and this version knows its kind.
+    pub step: Option<EventFacts>,
+    /// What became of the batch.
     pub change: Change,
 }
 
@@ -207,16 +210,20 @@ impl Connection {
 }
 
 impl Connection {
-    /// What became of a batch whose event came without it: the batch as it is now.
+    /// What became of a batch whose event came without it: the batch as it is now, and the step that approved it, if the
+    /// server states it.
     ///
     /// # Errors
     /// When the server is lost, or refuses for a reason that passes.
-    pub async fn approved(&self, batch: BatchId) -> Result<Change, CallError> {
-        match self.get(batch).await {
-            Ok(record) => Ok(change(record.state, || Ok(record))),
+    pub async fn approved(&self, batch: BatchId) -> Result<(Change, Option<EventFacts>), CallError> {
+        match self.get_with_steps(batch).await {
+            Ok((record, steps)) => {
+                let step = steps.into_iter().rfind(|step| step.state == BatchState::Approved);
+                Ok((change(record.state, || Ok(record)), step))
+            }
             // The feed begins again after the last event that was handled.
             Err(error) if error.is_passing() => Err(error),
-            Err(error) => Ok(Change::Approved(Err(error.into_failures()))),
+            Err(error) => Ok((Change::Approved(Err(error.into_failures())), None)),
         }
     }
 }
@@ -279,8 +286,9 @@ fn feed_event(event: v1::BatchEvent) -> FeedEvent {
     // A cursor of another event must not be kept as this one's.
     let cursor = event.cursor.clone().and_then(|cursor| Cursor::try_from(cursor).ok());
     let cursor = cursor.filter(|cursor| cursor.revision == revision);
+    let step = EventFacts::try_from(&event).ok();
     let change = readable(event).unwrap_or_else(|why| Change::Unreadable(Box::new(why)));
-    FeedEvent { revision, cursor, batch, change }
+    FeedEvent { revision, cursor, batch, step, change }
 }
 
 fn readable(event: v1::BatchEvent) -> Result<Change, Failure> {

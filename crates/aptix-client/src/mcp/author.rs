@@ -158,7 +158,7 @@ impl Author {
         let outcome = self.attempt(call, id, (batch, prepared), until, check);
         let outcome = outcome.map_err(|refusal| in_words(refusal, wording, batch));
         if let (Err(refusal), Ok(policy)) = (&outcome, self.policy()) {
-            refused::keep(&self.workspace, &policy, id, batch, &refusal.failures);
+            refused::keep(&self.workspace, &policy, (id, &self.actor()), batch, &refusal.failures);
         }
         let outcome = outcome.map_err(|refusal| self.for_model(refusal));
         Tried { batch: id, ids: id_block::of(id, batch), root: self.workspace.primary().name().to_owned(), outcome }

@@ -42,7 +42,7 @@ fn carry_out(author: &Author, called: &Called, call: Call, until: &Until) -> Too
         Call::Prepare { patch, existing } => prepared::prepare(author, called, patch, existing),
         Call::Apply { hunk } => prepared::apply(author, called, hunk, until),
         Call::Edit { patch, wording } => prepared::edit(author, called, patch, wording, until),
-        Call::Undo { batch } => past::undo(author, called, batch, until),
+        Call::Undo { batch, reason } => past::undo(author, called, (batch, reason.as_deref()), until),
         Call::Look(look) => {
             let reader = Reader { is_over: &|| until.is_over(), ..author.reader() };
             reader.answer(&look).unwrap_or_else(|failure| called.refused(&[failure]))

@@ -18,10 +18,10 @@ use crate::tools::past_batches::elsewhere;
 use crate::undo::{self, Undone};
 use crate::workspace::keep::history::find::Wanted;
 
-/// Takes a batch back.
-pub(super) fn undo(author: &Author, called: &Called, batch: BatchId, until: &Until) -> ToolResult {
+/// Takes a batch back, for this reason.
+pub(super) fn undo(author: &Author, called: &Called, wanted: (BatchId, Option<&str>), until: &Until) -> ToolResult {
     let id = called.traced.trace.batch.unwrap_or_else(mint);
-    match undone(author, batch, id, until) {
+    match undone(author, wanted, id, until) {
         Ok(Undone { batch, mut report, reverts, name, .. }) => {
             author.places().name_in_report(&mut report);
             called.traced.log(Event::Undone(&batch, &reverts));
@@ -34,10 +34,15 @@ pub(super) fn undo(author: &Author, called: &Called, batch: BatchId, until: &Unt
     }
 }
 
-fn undone(author: &Author, batch: BatchId, id: BatchId, until: &Until) -> Result<Undone, Refusal> {
+fn undone(
+    author: &Author,
+    (batch, reason): (BatchId, Option<&str>),
+    id: BatchId,
+    until: &Until,
+) -> Result<Undone, Refusal> {
     let policy = author.policy()?;
     let (actor, mode) = (author.actor(), Mode::CommitNamed { batch: id });
-    let acting = Acting::of(&actor);
+    let acting = Acting { reason, ..Acting::of(&actor) };
     let options = ApplyOptions { diff_bytes: DIFF_BYTES, acting, ..ApplyOptions::new(&policy, mode) };
     let mut decide = |proposal: &Proposal<'_>| {
         let unanswered = proposal.unanswered();

@@ -7,8 +7,7 @@ const NAME_CHARS: usize = 256;
 
 /// The user, by the name that the environment has for them. It is a name for people: nothing depends on it.
 pub(crate) fn user() -> Actor {
-    #[expect(clippy::disallowed_methods, reason = "a name for the record, which configures nothing")]
-    let stated = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
+    let stated = |variable| std::env::var_os(variable).filter(|name| !name.is_empty());
     let name = stated("USER").or_else(|| stated("LOGNAME"));
-    Actor { kind: ActorKind::Person, name: name.map(|name| name.chars().take(NAME_CHARS).collect()) }
+    Actor { kind: ActorKind::Person, name: name.map(|name| name.to_string_lossy().chars().take(NAME_CHARS).collect()) }
 }

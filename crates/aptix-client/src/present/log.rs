@@ -10,11 +10,12 @@ use aptix_model::path_style::PathStyle;
 use aptix_model::reason::Reason;
 use aptix_model::report::FileReport;
 use aptix_model::state::BatchState;
-use serde::Serialize;
+use aptix_model::tools::result::batch_object::step_object;
+use serde::{Serialize, Serializer};
 
 use super::diff::show_diff;
 use super::past::past;
-use super::text::by;
+use super::text::{add_step, by};
 use super::untrusted::Quoted;
 use super::utc::utc;
 use crate::policy::caller::Caller;
@@ -24,6 +25,7 @@ use crate::workspace::keep::history::entries::{self, Entry};
 use crate::workspace::keep::history::find::Effects;
 use crate::workspace::keep::history::newest;
 use crate::workspace::keep::history::past_file::PastFile;
+use crate::workspace::keep::history::summary::Summary;
 use crate::workspace::keep::history::trail::{self, Touched, Trail};
 use crate::workspace::keep::refused;
 use crate::workspace::keep::refused::batch::RefusedBatch;
@@ -57,9 +59,9 @@ pub(crate) struct Row {
     batch_key: Option<String>,
     pub(crate) batch_label: Option<String>,
     pub(crate) applied_unix_ms: u64,
-    /// Who applied it, their name, and why, as far as that is known.
-    #[serde(flatten)]
-    by: ActedBy,
+    /// What was done to it, oldest first, by whom and why, as far as that is known.
+    #[serde(serialize_with = "step_objects")]
+    steps: Vec<EventFacts>,
     /// The batch that it took back: for a redo, an undo.
     pub(crate) undoes: Option<String>,
     /// For a redo, the batch that it brought back.
@@ -77,19 +79,9 @@ pub(crate) struct Row {
     diff: Option<String>,
 }
 
-/// Who applied a batch.
-#[derive(Serialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct ActedBy {
-    actor: Option<&'static str>,
-    actor_name: Option<String>,
-    reason: Option<String>,
-}
-
-impl From<EventFacts> for ActedBy {
-    fn from(EventFacts { actor, reason, .. }: EventFacts) -> Self {
-        Self { actor: Some(actor.kind.word()), actor_name: actor.name, reason }
-    }
+/// Serializes steps with the keys that every batch has for them.
+fn step_objects<S: Serializer>(steps: &[EventFacts], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(steps.iter().map(step_object))
 }
 
 #[derive(Serialize)]
@@ -211,7 +203,7 @@ impl Known<'_> {
             batch_key: summary.and_then(|summary| summary.key.clone()),
             batch_label: summary.and_then(|summary| summary.label.clone()),
             applied_unix_ms: entry.time.0,
-            by: summary.and_then(|summary| summary.steps().pop()).map(ActedBy::from).unwrap_or_default(),
+            steps: summary.map(Summary::steps).unwrap_or_default(),
             undoes: undoes.map(|id| self.name(id)),
             redoes: entry.is_redo.then(brought_back).flatten().map(|id| self.name(id)),
             undone_by: self.effects.taken_back_by(entry).map(Entry::name),
@@ -267,7 +259,7 @@ fn refused_row(batch: &RefusedBatch) -> Row {
         batch_key: batch.key.clone(),
         batch_label: batch.label.clone(),
         applied_unix_ms: batch.unix_ms(),
-        by: ActedBy::default(),
+        steps: batch.step().into_iter().collect(),
         undoes: None,
         redoes: None,
         undone_by: None,
@@ -371,9 +363,14 @@ fn line(row: &Row) -> String {
     for root in &row.other_roots {
         let _ = write!(line, "  (with files in {})", Visible(root));
     }
-    if let ActedBy { actor: Some(actor), actor_name, reason } = &row.by {
-        let _ = write!(line, " {}", by(actor, actor_name.as_deref(), reason.as_deref()));
+    if let Some(EventFacts { actor, reason, .. }) = row.steps.last() {
+        let _ = write!(line, " {}", by(actor.kind.word(), actor.name.as_deref(), reason.as_deref()));
     }
     line.push('\n');
+    // The only step of a batch has its time and its actor in that line.
+    for step in row.steps.iter().filter(|_| row.steps.len() > 1) {
+        line.push_str("    ");
+        add_step(&mut line, step);
+    }
     line
 }

@@ -2,6 +2,7 @@
 //! why nothing changed. Nothing is kept of the content of files that hold secrets.
 
 use aptix_engine::target::ValidTarget;
+use aptix_model::actor::Actor;
 use aptix_model::batch::{Batch, FileEdit, FilePatch, Target};
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
@@ -37,15 +38,27 @@ const WITHOUT_CONTENT: [Reason; 6] = [
     Reason::FileExists,
 ];
 
-/// Keeps a batch that was refused under an id. One without files was not tried.
-pub(crate) fn keep(workspace: &Workspace, policy: &Policy, id: BatchId, batch: &Batch, failures: &[Failure]) {
+/// Keeps a batch that was refused under an id, with who had it tried. One without files was not tried.
+pub(crate) fn keep(
+    workspace: &Workspace,
+    policy: &Policy,
+    tried: (BatchId, &Actor),
+    batch: &Batch,
+    failures: &[Failure],
+) {
     if !batch.files.is_empty() {
         let bounds = (policy.retention.age, policy.retention.bytes);
-        refused::keep(workspace, kept(workspace, policy, id, batch, failures), bounds);
+        refused::keep(workspace, kept(workspace, policy, tried, batch, failures), bounds);
     }
 }
 
-fn kept(workspace: &Workspace, policy: &Policy, id: BatchId, batch: &Batch, failures: &[Failure]) -> RefusedBatch {
+fn kept(
+    workspace: &Workspace,
+    policy: &Policy,
+    tried: (BatchId, &Actor),
+    batch: &Batch,
+    failures: &[Failure],
+) -> RefusedBatch {
     let root = workspace.roots().first().filter(|_| workspace.roots().len() == 1).map(|root| root.name());
     let paths = PathStyle::among(workspace.roots().len());
     let mut listings = Listings::default();
@@ -77,7 +90,7 @@ fn kept(workspace: &Workspace, policy: &Policy, id: BatchId, batch: &Batch, fail
             Some(true) | None => without_content(failure),
         })
         .collect();
-    RefusedBatch::new(id, (batch.label.clone(), batch.key.clone()), files, &failures)
+    RefusedBatch::new(tried, (batch.label.clone(), batch.key.clone()), files, &failures)
 }
 
 /// What the author of a patch calls its changes; no other dialect than line patches has words for them.

@@ -53,7 +53,7 @@ pub fn head(view: &BatchView<'_>) -> String {
 }
 
 /// A line that says what was done to a batch, when, by whom, and why.
-fn add_step(text: &mut String, step: &EventFacts) {
+pub(super) fn add_step(text: &mut String, step: &EventFacts) {
     let EventFacts { kind, at, actor, reason, .. } = step;
     let by = by(actor.kind.word(), actor.name.as_deref(), reason.as_deref());
     let _ = writeln!(text, "{}  {}{by}", utc(at.0), kind.word().to_ascii_lowercase());

@@ -47,9 +47,12 @@ fn the_history_names_who_applied_and_undid_a_batch_and_why() {
     let undo = ["undo", "--json", "--reason", "wrong\nfile"];
     let undone = object(&as_user(place, "bob", &undo, ""))["batchId"].clone();
     let log = object(&as_user(place, "eve", &["log", "--json"], ""));
-    let who = |at: usize| ["batchId", "actor", "actorName", "reason"].map(|key| log["batches"][at][key].clone());
-    assert_eq!(who(0), [undone.clone(), json!("PERSON"), json!("bob"), json!("wrong\nfile")], "{log}");
-    assert_eq!(who(1), [applied.clone(), json!("PERSON"), json!("ann"), Value::Null], "{log}");
+    let batches = ["batchId", "steps"].map(|key| [0, 1].map(|at| log["batches"][at][key].clone()));
+    assert_eq!(batches[0], [undone.clone(), applied], "{log}");
+    let who = |step: &Value| ["event", "state", "actor", "actorName", "reason"].map(|key| step[key].clone());
+    let expected = |name: &str, reason: Value| [json!("LOCAL"), json!("APPLIED"), json!("PERSON"), json!(name), reason];
+    assert_eq!(who(&batches[1][0][0]), expected("bob", json!("wrong\nfile")), "{log}");
+    assert_eq!(who(&batches[1][1][0]), expected("ann", Value::Null), "{log}");
     let lines = text(&as_user(place, "eve", &["log"], "").stdout);
     assert!(lines.lines().next().unwrap().ends_with("  by person \"bob\": \"wrong\\u{a}file\""), "{lines}");
     let id = undone.as_str().unwrap();
@@ -82,7 +85,8 @@ fn entries_of_other_versions_are_read() {
         head["summary"]["more"] = json!({});
     });
     let log = object(&as_user(place, "ann", &["log", "--json"], ""));
-    assert_eq!([0, 1].map(|at| log["batches"][at]["actorName"].clone()), [json!("ann"), Value::Null], "{log}");
+    let steps = [0, 1].map(|at| log["batches"][at]["steps"].as_array().unwrap());
+    assert_eq!((&steps[0][0]["actorName"], steps[0].len(), steps[1].len()), (&json!("ann"), 1, 0), "{log}");
     let id = |at: usize| log["batches"][at]["batchId"].as_str().unwrap();
     let shown = [0, 1].map(|at| object(&as_user(place, "ann", &["show", "--json", id(at)], "")));
     assert_eq!(shown[0]["steps"].as_array().unwrap().len(), 1, "{}", shown[0]);
@@ -90,4 +94,51 @@ fn entries_of_other_versions_are_read() {
     as_user(place, "ann", &["undo"], "");
     as_user(place, "ann", &["undo"], "");
     assert_eq!(std::fs::read_dir(place.join("ws")).unwrap().count(), 0);
+}
+
+/// A batch that was refused names who had it tried, in the log and where it is shown; no name steers a terminal or is lost.
+#[test]
+fn a_refused_batch_names_who_had_it_tried() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let name = "e\u{1b}[2J\u{202e}ve";
+    as_user(place, "ann", &["apply"], CREATE);
+    let refused = run(place, &["apply", "--json"], CREATE, |command| _ = command.env("USER", name));
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
+    let id = object(&refused)["batchId"].clone();
+    let log = object(&as_user(place, "ann", &["log", "--json", "--state", "all"], ""));
+    let step =
+        |at: usize| ["event", "state", "actor", "actorName"].map(|key| log["batches"][at]["steps"][0][key].clone());
+    assert_eq!((&log["batches"][0]["batchId"], step(0)), (&id, ["LOCAL", "FAILED", "PERSON", name].map(Value::from)));
+    assert_eq!(step(1), ["LOCAL", "APPLIED", "PERSON", "ann"].map(Value::from), "{log}");
+    let shown = object(&as_user(place, "ann", &["show", "--json", id.as_str().unwrap()], ""));
+    assert_eq!(shown["steps"], log["batches"][0]["steps"], "{shown}");
+    for command in [&["log", "--state", "failed"][..], &["show", id.as_str().unwrap()]] {
+        let shown = text(&as_user(place, "ann", command, "").stdout);
+        assert!(shown.contains(r#" by person "e\u{1b}[2J\u{202e}ve""#), "{shown}");
+        assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
+    }
+}
+
+/// A name that is no UTF-8 is kept as far as it is text, and none at all is none.
+#[test]
+fn any_name_of_a_user_is_kept() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let odd = std::ffi::OsStr::from_bytes(b"o\xffd");
+    let long = "\u{e9}".repeat(300);
+    let names = [Some(odd), Some(std::ffi::OsStr::new(&long)), Some(std::ffi::OsStr::new("")), None];
+    for (at, name) in names.into_iter().enumerate() {
+        let document = format!(r#"{{"path":"{at}.txt","content":"x\n"}}"#);
+        let done = run(place, &["apply"], &document, |command| {
+            command.env_remove("USER").env_remove("LOGNAME");
+            name.map(|name| command.env("USER", name));
+        });
+        assert!(done.status.success(), "{}", text(&done.stderr));
+    }
+    let log = object(&as_user(place, "ann", &["log", "--json"], ""));
+    let name = |at: usize| log["batches"][at]["steps"][0]["actorName"].clone();
+    let kept = [Value::Null, Value::Null, json!("\u{e9}".repeat(256)), json!("o\u{fffd}d")];
+    assert_eq!([0, 1, 2, 3].map(name), kept, "{log}");
 }

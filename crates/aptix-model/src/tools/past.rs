@@ -9,6 +9,7 @@ use super::tool::{Call, Effect, Form, Set, Tool, read};
 use super::{answer, schema};
 use crate::documents::json::Whole;
 use crate::failure::Failure;
+use crate::limits::Limits;
 use crate::reason::{Detail, Reason};
 
 /// What to do about a batch that is not known, or not to be undone.
@@ -53,7 +54,7 @@ pub(super) const CHANGE: Tool = Tool {
 pub(super) const UNDO: Tool = Tool {
     name: "undo",
     description: "Take back what one batch changed, and nothing that came later.\n\n\
-        Inputs: batch_id (from the answer of the edit, or from history).\n\n\
+        Inputs: batch_id (from the answer of the edit, or from history), reason (empty: none).\n\n\
         Behavior: all files or none; refused where a later edit changed the same lines, and, unless the policy allows \
         deletions, where it would delete a file that the batch created (APPROVAL_REQUIRED). An undo is a batch, and can be undone.\n\n\
         Output: each file with its status and SHA-256, the unified diff.",
@@ -63,7 +64,7 @@ pub(super) const UNDO: Tool = Tool {
     dialect: None,
     input: schema::input::<Undo>,
     output: answer::batch,
-    parse: |text, _| read(text, |arguments: Undo| undone(&arguments.batch_id)),
+    parse: |text, _| read(text, |arguments: Undo| undone(arguments)),
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -87,6 +88,8 @@ struct Change {
 struct Undo {
     /// The batchId of the batch
     batch_id: String,
+    /// Why; empty: not stated
+    reason: Option<String>,
 }
 
 /// The newest batches of a workspace.
@@ -131,9 +134,15 @@ fn shown(id: &str) -> Result<Call, Failure> {
     Ok(Call::Look(Look::Show { id: id.to_ascii_lowercase() }))
 }
 
-fn undone(id: &str) -> Result<Call, Failure> {
+fn undone(Undo { batch_id, reason }: Undo) -> Result<Call, Failure> {
     let hint = "give the batchId of the answer to the edit, or one that history lists";
-    Ok(Call::Undo { batch: id.parse().map_err(|_| no_id("batch_id", id, hint))? })
+    let batch = batch_id.parse().map_err(|_| no_id("batch_id", &batch_id, hint))?;
+    let (length, most) = (reason.as_ref().map_or(0, String::len), Limits::DEFAULT.text_bytes);
+    if length > most {
+        let message = format!("the reason has {length} bytes, at most {most} are kept");
+        return Err(Failure::new(Reason::TooLarge, message).detail(Detail::Text).field("reason"));
+    }
+    Ok(Call::Undo { batch, reason: reason.filter(|reason| !reason.is_empty()) })
 }
 
 fn no_id(field: &str, id: &str, hint: &str) -> Failure {

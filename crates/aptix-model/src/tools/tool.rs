@@ -100,6 +100,8 @@ pub enum Call {
     Undo {
         /// The batch.
         batch: BatchId,
+        /// Why, if the caller states it.
+        reason: Option<String>,
     },
     /// Read, and change nothing.
     Look(Look),

@@ -67,6 +67,21 @@ impl TryFrom<v1::Actor> for Actor {
     }
 }
 
+impl TryFrom<&v1::BatchEvent> for EventFacts {
+    type Error = Failure;
+
+    fn try_from(event: &v1::BatchEvent) -> Result<Self, Failure> {
+        let at = event.time.as_ref().ok_or_else(|| missing("event.time", "a time"))?;
+        Ok(Self {
+            kind: event_kind("event.kind", event.kind)?,
+            state: batch_state("event.state", event.state)?,
+            at: millis(at),
+            actor: event.actor.clone().unwrap_or_default().try_into()?,
+            reason: given(event.reason.clone()),
+        })
+    }
+}
+
 impl From<StepRecord> for v1::BatchStep {
     fn from(StepRecord { revision, facts }: StepRecord) -> Self {
         Self {

@@ -110,7 +110,11 @@ impl Dispatcher {
 }
 
 /// The stored batch, if it is the one that is offered under its id.
-fn same(stored: BatchRecord, offered: BatchRecord) -> Result<BatchRecord, Refusal> {
+fn same(stored: BatchRecord, mut offered: BatchRecord) -> Result<BatchRecord, Refusal> {
+    // The first actor stays: an agent whose state was restored may not know it any more.
+    if let (Source::Local { author: first, .. }, Source::Local { author, .. }) = (&stored.source, &mut offered.source) {
+        author.clone_from(first);
+    }
     let BatchRecord { revision, created, updated, reverted_by, .. } = stored;
     if (BatchRecord { revision, created, updated, reverted_by, ..offered }) == stored {
         return Ok(stored);

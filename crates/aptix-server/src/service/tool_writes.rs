@@ -71,7 +71,7 @@ impl Writing<'_> {
             Call::Edit { patch, wording } => self.write(of_file(patch), wording, &[]).await,
             Call::Prepare { patch, existing } => self.prepare(of_file(patch), existing).await,
             Call::Apply { hunk } => self.apply(hunk).await,
-            Call::Undo { batch } => self.undo(batch).await,
+            Call::Undo { batch, reason } => self.undo(batch, reason).await,
             // What only reads is asked of the agent instead.
             Call::Look(_) => Err(Refusal::denied(broken_off())),
         }
@@ -177,13 +177,13 @@ impl Writing<'_> {
     }
 
     /// Has an applied batch taken back, and waits for the end of the batch that does.
-    async fn undo(&self, of: BatchId) -> Result<Answered, Refusal> {
+    async fn undo(&self, of: BatchId, reason: Option<String>) -> Result<Answered, Refusal> {
         let reversal = Reversal {
             workspace: self.workspace.clone(),
             of,
             request_id: self.request_id.clone(),
             origin: self.origin.clone(),
-            reason: None,
+            reason,
             author: self.owner.as_ref().map(ToString::to_string),
         };
         let stored = match self.dispatcher.reversal(reversal).await {

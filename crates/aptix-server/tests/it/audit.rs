@@ -12,7 +12,7 @@ use tonic::Code;
 use crate::server::{Clients, Server, applied, assert_refused, create_text, failed, next, submit};
 
 /// The steps of a batch: what, the state after it, by whom, and why.
-async fn steps(client: &mut Clients, id: &str) -> Vec<String> {
+pub(crate) async fn steps(client: &mut Clients, id: &str) -> Vec<String> {
     let request = v1::GetBatchRequest {
         workspace_id: "w".to_owned(),
         batch: Some(v1::get_batch_request::Batch::BatchId(id.to_owned())),

@@ -82,6 +82,10 @@ async fn is_kept_once_with_its_files(store: Arc<dyn Store>) {
         (v1::BatchState::Applied, v1::BatchSource::Local, 1)
     );
     assert_eq!(report(&mut client, first.clone()).await.unwrap(), stored, "the same again is a no-op");
+    let mut by_another = first.clone();
+    by_another.actor = Some(v1::Actor { kind: v1::ActorKind::Agent.into(), name: "desktop".to_owned() });
+    by_another.reason = "no more known".to_owned();
+    assert_eq!(report(&mut client, by_another).await.unwrap(), stored, "the first actor and reason stay");
     let unleased = v1::ReportLocalBatchRequest { lease_epoch: 99, ..first };
     assert_eq!(report(&mut client, unleased).await.unwrap(), stored, "also without the lease");
     let event = next_event(&mut feed).await.unwrap();
@@ -90,6 +94,7 @@ async fn is_kept_once_with_its_files(store: Arc<dyn Store>) {
 
     assert_eq!(paths(&mut client).await, ["a.txt"], "a file without content is no cloud file");
     assert_eq!(client.read("w", File::DocPath("app/a.txt".to_owned())).await.unwrap().content(), b"new");
+    assert_eq!(crate::audit::steps(&mut client, FIRST).await, ["LOCAL APPLIED PERSON(laptop)"]);
     let whole = client.get("w", FIRST).await.unwrap();
     let edit = whole.edit.unwrap();
     assert_eq!((edit.label.as_str(), edit.files[0].label.as_str()), ("by hand", "label of a.txt"));

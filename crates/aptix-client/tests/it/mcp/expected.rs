@@ -181,14 +181,15 @@ fn batches_are_listed_shown_and_taken_back() {
     }
     assert_eq!(client.refused("get_patch_change", &json!({ "id": "00000000" })), "NOT_FOUND");
 
-    let undo = json!({ "batch_id": first["batchId"] });
+    let undo = json!({ "batch_id": first["batchId"], "reason": "wrong file" });
     let undone = client.done("undo", &undo).structured;
     assert_eq!(client.read("a.txt"), "one\n2\n", "what came later stays");
     // The record names the client by what it calls itself.
     let log = crate::command_line::aptix(client.place.path(), &["log", "--json"], "");
     let log: Value = serde_json::from_slice(&log.stdout).unwrap();
-    let who = |at: usize| ["actor", "actorName"].map(|key| log["batches"][at][key].clone());
-    assert!((0..3).all(|at| who(at) == ["AUTHOR", "test"]), "{log}");
+    let who = |at: usize| ["actor", "actorName", "reason"].map(|key| log["batches"][at]["steps"][0][key].clone());
+    assert_eq!(who(0), ["AUTHOR".into(), "test".into(), json!("wrong file")], "{log}");
+    assert!((1..3).all(|at| who(at) == ["AUTHOR".into(), "test".into(), Value::Null]), "{log}");
     let refused = client.call("undo", &undo).structured;
     assert_eq!(code(&refused), "ALREADY_APPLIED", "it is taken back already");
     assert!(!refused.to_string().contains("`aptix"), "{refused}");

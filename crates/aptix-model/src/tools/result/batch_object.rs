@@ -111,7 +111,9 @@ pub fn object<'a>(result: &'a BatchResult<'a>, taker: fn(&str) -> Option<String>
     }
 }
 
-fn step_object(step: &EventFacts) -> StepObject<'_> {
+/// A step in the life of a batch, as every result shows it.
+#[must_use]
+pub fn step_object(step: &EventFacts) -> StepObject<'_> {
     StepObject {
         event: step.kind.word(),
         state: step.state.word(),

@@ -4410,7 +4410,7 @@ pub struct ReportLocalBatchRequest {
     #[prost(string, tag = "7")]
     pub reverts: ::prost::alloc::string::String,
     /// Who did it: a PERSON at a terminal of the workstation, an AUTHOR that calls its tools, by the name of the client, or, where
-    /// that is not known, the AGENT.
+    /// that is not known, the AGENT. Of a batch that is reported again the first actor and reason stay.
     #[prost(message, optional, tag = "8")]
     pub actor: ::core::option::Option<Actor>,
     /// Why they did it; at most 64 KiB. Empty if no reason was given.

@@ -2,6 +2,7 @@
 
 use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch_event::{EventFacts, EventKind};
+use aptix_model::limits::Limits;
 use aptix_model::record::UnixMillis;
 use aptix_model::state::BatchState;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,11 @@ pub(super) struct KeptStep {
     reason: Option<String>,
 }
 
+/// The text, of one that is longer than a record may have the beginning.
+fn bounded(text: &str) -> String {
+    text.get(..text.floor_char_boundary(Limits::DEFAULT.text_bytes)).unwrap_or_default().to_owned()
+}
+
 impl From<&EventFacts> for KeptStep {
     fn from(EventFacts { kind, state, at, actor, reason }: &EventFacts) -> Self {
         Self {
@@ -27,8 +33,8 @@ impl From<&EventFacts> for KeptStep {
             state: state.word().to_owned(),
             time: at.0,
             actor: actor.kind.word().to_owned(),
-            name: actor.name.clone(),
-            reason: reason.clone(),
+            name: actor.name.as_deref().map(bounded),
+            reason: reason.as_deref().map(bounded),
         }
     }
 }

@@ -1,10 +1,15 @@
 //! A batch that was refused, as it is kept: its author's words, what it asked for in the manner of a diff, and its failures.
 
+use aptix_model::actor::{Actor, ActorKind};
+use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
+use aptix_model::record::UnixMillis;
+use aptix_model::state::BatchState;
 use serde::{Deserialize, Serialize};
 
 use super::kept_failure::KeptFailure;
+
 /// What stands for what a batch asked for where that is not kept.
 const TOO_MUCH: &str = "what the batch asked for is too much to be kept\n";
 
@@ -21,6 +26,9 @@ pub struct RefusedBatch {
     pub(super) age: u64,
     /// The names of the states of the roots of its workspace.
     pub(super) roots: Vec<String>,
+    /// Who had it tried; earlier versions did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<KeptActor>,
     /// What the batch was for, in its author's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
@@ -30,6 +38,15 @@ pub struct RefusedBatch {
     /// The files that it names, in its order.
     pub files: Vec<RefusedFile>,
     failures: Vec<KeptFailure>,
+}
+
+/// Who had a batch tried.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptActor {
+    kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
 }
 
 /// What a batch asked of a file.
@@ -68,16 +85,26 @@ pub struct ChangeWords {
 }
 
 impl RefusedBatch {
-    /// A batch of this id, with its label and key.
+    /// A batch of this id that this actor had tried, with its label and key.
     #[must_use]
     pub fn new(
-        id: BatchId,
+        (id, by): (BatchId, &Actor),
         (label, key): (Option<String>, Option<String>),
         files: Vec<RefusedFile>,
         failures: &[Failure],
     ) -> Self {
         let failures = failures.iter().map(KeptFailure::from).collect();
-        Self { id, time: 0, age: 0, roots: Vec::new(), label, key, files, failures }
+        let by = Some(KeptActor { kind: by.kind.word().to_owned(), name: by.name.clone() });
+        Self { id, time: 0, age: 0, roots: Vec::new(), by, label, key, files, failures }
+    }
+
+    /// Its only step: that it was refused, when, and who had it tried. Absent where an earlier version kept the batch.
+    #[must_use]
+    pub fn step(&self) -> Option<EventFacts> {
+        let KeptActor { kind, name } = self.by.as_ref()?;
+        let actor = Actor { kind: ActorKind::from_word(kind)?, name: name.clone() };
+        let at = UnixMillis(self.time);
+        Some(EventFacts { kind: EventKind::Local, state: BatchState::Failed, at, actor, reason: None })
     }
 
     /// When it was refused, in milliseconds since 1970.
@@ -133,5 +160,23 @@ mod batch_id {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BatchId, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_that_an_earlier_version_kept_names_nobody() {
+        let person = Actor { kind: ActorKind::Person, name: Some("ann".to_owned()) };
+        let id = "018f6d2e-7c1a-7b3e-9d55-0123456789ab".parse().unwrap();
+        let batch = RefusedBatch::new((id, &person), (None, None), Vec::new(), &[]);
+        let mut kept = serde_json::to_value(&batch).unwrap();
+        assert_eq!(serde_json::from_value::<RefusedBatch>(kept.clone()).unwrap().step().unwrap().actor, person);
+        kept.as_object_mut().unwrap().remove("by").unwrap();
+        assert_eq!(serde_json::from_value::<RefusedBatch>(kept.clone()).unwrap().step(), None);
+        kept["by"] = serde_json::json!({ "kind": "LATER" });
+        assert_eq!(serde_json::from_value::<RefusedBatch>(kept).unwrap().step(), None);
     }
 }
