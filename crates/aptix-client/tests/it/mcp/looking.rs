@@ -178,7 +178,7 @@ fn a_search_that_cannot_be_made_is_refused_by_name() {
         (json!({ "pattern": "x", "path": "../ws" }), "INVALID_PATH.TRAVERSAL"),
         (json!({ "pattern": "x", "glob": "[" }), "INVALID_REQUEST"),
         (json!({ "pattern": "x", "glob": "!*.rs" }), "INVALID_REQUEST"),
-        (json!({ "pattern": "x", "max_files": -1 }), "INVALID_REQUEST.TYPE"),
+        (json!({ "pattern": "x", "max_files": -1 }), "INVALID_REQUEST.NUMBER"),
     ] {
         assert_eq!(client.refused("ripgrep_content", &arguments), expected, "{arguments}");
     }
