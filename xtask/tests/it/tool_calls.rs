@@ -5,6 +5,7 @@
 //! - `file PATH` writes a file of the project and `policy` the user's policy, with the lines below; `link PATH -> TARGET` makes a
 //!   link and `dir PATH mode=OCTAL` a directory.
 //! - `call TOOL [by NAME]` calls a tool with the lines below as its arguments. Callers of different names are different owners.
+//!   Each answer has to fit the output schema that the tool is listed with.
 //! - `done` means that this call succeeded, `refused CODE [DETAIL]` that it was refused. The lines below, if any, are what
 //!   its structured answer has to contain: objects may have further keys, lists are complete, and `...` in a text stands for any.
 //! - `text` is in the text that the model reads, each line below by itself; `silent` is not.

@@ -9,6 +9,8 @@ pub(crate) struct Answer {
     /// For models.
     pub(crate) text: String,
     pub(crate) is_error: bool,
+    /// Whether the tool answered: an error of the protocol is no answer of a tool.
+    pub(crate) is_of_tool: bool,
 }
 
 impl Answer {

@@ -166,7 +166,8 @@ impl WayIn for Grpc {
 pub(super) fn answered(answer: Result<Response<v1::CallToolResponse>, Status>) -> Answer {
     match answer.map(Response::into_inner) {
         Ok(v1::CallToolResponse { structured, text, is_error, .. }) => {
-            Answer { structured: serde_json::from_str(&structured).unwrap(), text: text.join("\n"), is_error }
+            let structured = serde_json::from_str(&structured).unwrap();
+            Answer { structured, text: text.join("\n"), is_error, is_of_tool: true }
         }
         Err(status) => refused(&status),
     }
@@ -181,5 +182,5 @@ fn refused(status: &Status) -> Answer {
         }
         None => json!({ "code": format!("{:?}", status.code()), "message": status.message() }),
     };
-    Answer { text: error.to_string(), structured: json!({ "errors": [error] }), is_error: true }
+    Answer { text: error.to_string(), structured: json!({ "errors": [error] }), is_error: true, is_of_tool: false }
 }

@@ -90,7 +90,12 @@ impl Model {
         let heard = self.wait(request);
         if let Some(error) = heard.get("error") {
             let error = json!({ "code": error["code"].to_string(), "message": error["message"] });
-            return Answer { text: error.to_string(), structured: json!({ "errors": [error] }), is_error: true };
+            return Answer {
+                text: error.to_string(),
+                structured: json!({ "errors": [error] }),
+                is_error: true,
+                is_of_tool: false,
+            };
         }
         let result = &heard["result"];
         let texts = result["content"].as_array().unwrap_or_else(|| panic!("{heard}"));
@@ -98,6 +103,7 @@ impl Model {
             structured: result["structuredContent"].clone(),
             text: texts.iter().map(|text| text["text"].as_str().unwrap()).collect::<Vec<_>>().join("\n"),
             is_error: result["isError"] == true,
+            is_of_tool: true,
         }
     }
 

@@ -1,12 +1,13 @@
 //! Plays scenarios of tool calls over one way in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jsonschema::Validator;
 use serde_json::Value;
 
 use super::answer::{Answer, lacking};
@@ -15,6 +16,9 @@ use super::previewed::faulty_preview;
 use crate::processes::{Machine, eventually, make};
 use crate::scenario_text::{Part, Scenario, document, parse, unescaped};
 use crate::tree::{self, Entry, Tree, assert_same};
+
+/// The output schemas of the tools, by their names.
+type Schemas = BTreeMap<String, Validator>;
 
 /// A call of a tool.
 pub(super) struct Call<'a> {
@@ -74,14 +78,21 @@ pub(super) fn play_all(ways: &mut [&mut dyn WayIn], text: &str) {
     let cases: Vec<_> = parse(text).iter().flat_map(cases).collect();
     let mut failed = Vec::new();
     for way in ways {
+        let schemas = output_schemas(&way.tools());
         for case in &cases {
             let name = format!("{}, over {}", case.title, way.name());
-            if catch_unwind(AssertUnwindSafe(|| Play::begin(*way, &name).run(case))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| Play::begin(*way, &schemas, &name).run(case))).is_err() {
                 failed.push(name);
             }
         }
     }
     assert!(failed.is_empty(), "failed:\n{}", failed.join("\n"));
+}
+
+/// The schema of the answers that each tool is listed with.
+fn output_schemas(tools: &[Value]) -> Schemas {
+    let schema = |tool: &Value| jsonschema::validator_for(&tool["outputSchema"]).unwrap();
+    tools.iter().map(|tool| (tool["name"].as_str().unwrap().to_owned(), schema(tool))).collect()
 }
 
 fn cases(scenario: &Scenario) -> Vec<Scenario> {
@@ -99,6 +110,7 @@ fn cases(scenario: &Scenario) -> Vec<Scenario> {
 /// A scenario that is being played.
 struct Play<'a> {
     way: &'a mut dyn WayIn,
+    schemas: &'a Schemas,
     name: &'a str,
     project: PathBuf,
     /// What the project should be.
@@ -107,8 +119,8 @@ struct Play<'a> {
     kept: BTreeMap<String, String>,
     /// Keeps batches from being committed while it is there.
     held: Option<HeldCommits>,
-    /// The calls that were sent and not heard of.
-    sent: usize,
+    /// The tools that were called, of which no answer was heard yet.
+    sent: VecDeque<String>,
     /// The processes that they were sent to.
     processes: BTreeSet<u32>,
     /// Whether a call named a directory above the project, as its answer may do then.
@@ -118,7 +130,7 @@ struct Play<'a> {
 
 impl<'a> Play<'a> {
     #[expect(clippy::disallowed_methods, reason = "a test's own files")]
-    fn begin(way: &'a mut dyn WayIn, name: &'a str) -> Self {
+    fn begin(way: &'a mut dyn WayIn, schemas: &'a Schemas, name: &'a str) -> Self {
         way.begin();
         way.machine().set_policy("");
         let project = way.machine().path("project");
@@ -131,12 +143,13 @@ impl<'a> Play<'a> {
         let kept = [("$project".to_owned(), project.canonicalize().unwrap().to_str().unwrap().to_owned())].into();
         Self {
             way,
+            schemas,
             name,
             project,
             expected: Tree::new(),
             kept,
             held: None,
-            sent: 0,
+            sent: VecDeque::new(),
             processes: BTreeSet::new(),
             names_above: false,
             answer: None,
@@ -164,21 +177,17 @@ impl<'a> Play<'a> {
             "call" => {
                 self.check_tree();
                 self.send(part);
-                self.hear(self.sent);
+                self.hear(self.sent.len() - 1);
             }
             "hold" => self.held = Some(HeldCommits::of(self.way.machine())),
             "send" => {
                 let process = self.send(part);
-                self.sent += 1;
                 self.held.as_ref().unwrap().wait_for(1, &[process].into());
                 self.processes.insert(process);
             }
             "waiting" => self.held.as_ref().unwrap().wait_for(part.rest.parse().unwrap(), &self.processes),
             "release" => self.held = None,
-            "heard" => {
-                self.sent -= 1;
-                self.hear(0);
-            }
+            "heard" => self.hear(0),
             "mode" => {
                 let (by, mode) = part.rest.split_once(' ').unwrap();
                 self.way.set_mode(by, mode);
@@ -253,6 +262,16 @@ impl<'a> Play<'a> {
         assert_same(&found(&self.project), &self.expected, self.name);
     }
 
+    /// Holds what a tool answered, a refusal too, against the schema that the tool is listed with.
+    fn check_schema(&self, tool: &str, answer: &Answer) {
+        let Some(schema) = self.schemas.get(tool).filter(|_| answer.is_of_tool) else {
+            assert!(answer.is_error, "{}: {tool} is not listed, and answers {}", self.name, answer.text);
+            return;
+        };
+        let errors: Vec<_> = schema.iter_errors(&answer.structured).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{}: {tool}: {errors:?} in {:#}", self.name, answer.structured);
+    }
+
     /// Compares the last answer with the code of its refusal, none for success, and with a part of it.
     fn check_answer(&self, code: &str, expected: &str) {
         let answer = self.answer.as_ref().unwrap();
@@ -277,12 +296,15 @@ impl<'a> Play<'a> {
         let (tool, by) = part.rest.split_once(" by ").unwrap_or((&part.rest, "ann"));
         self.names_above = part.body.contains("$project");
         let arguments = self.filled(&part.body);
+        self.sent.push_back(tool.to_owned());
         self.way.send(&Call { by, tool, arguments: &arguments })
     }
 
     /// Waits for the answer to a call, by its position among those that were sent.
     fn hear(&mut self, call: usize) {
         let answer = self.way.wait(call);
+        let tool = self.sent.remove(call).unwrap();
+        self.check_schema(&tool, &answer);
         let above = self.way.machine().path("").to_str().unwrap().trim_end_matches('/').to_owned();
         let is_named = answer.text.contains(&above) || answer.structured.to_string().contains(&above);
         let may_name = !is_named || self.names_above;
