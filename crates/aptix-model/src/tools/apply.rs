@@ -12,8 +12,8 @@ pub(super) const TOOL: Tool = Tool {
     name: "apply_file_modification",
     description: "Write one edit that a prepare_file_* tool planned.\n\n\
         Inputs: hunk_id, as preparing gave it.\n\n\
-        Behavior: writes exactly what was planned. If anybody changed the file since, nothing is written: prepare \
-        the edit again. A plan is applied once, by the caller that prepared it, within its hour.\n\n\
+        Behavior: writes exactly what was planned. If the place or the lines that single it out changed since, \
+        nothing is written: prepare the edit again. A plan is applied once, by the caller that prepared it, within its hour.\n\n\
         Output: a YAML summary with the lines as they are now (apply_evidence), and the unified diff.\n\n\
         Order: calls of one message run in parallel and do not see each other's results. Never mix preparing \
         (prepare_file_*) and applying in one message: prepare, read the answer, and apply in the next message.",
