@@ -199,10 +199,9 @@ pub(crate) fn unshiftable(error: &Unshiftable, text: &Text<'_>, line: usize, cou
     if *error == Unshiftable::Misplaced {
         return defect(error.to_string());
     }
-    let message = format!(
-        "old text not found: {} like it at line {line} are indented in another way, and {error}",
-        counted(count, "line")
-    );
+    let (lines, verb) = (counted(count, "line"), if count == 1 { "is" } else { "are" });
+    let message =
+        format!("old text not found: {lines} like it at line {line} {verb} indented in another way, and {error}");
     let mut failure = Failure::new(Reason::TextNotFound, message)
         .line(line)
         .hint("indent old text and new text as the file is indented there");
