@@ -136,8 +136,8 @@ fn what_is_no_call_is_refused_with_the_next_step() {
         (
             TOOLS[2],
             r#"{"path":"a","content":"x","anchor":"t","occurrence":-1}"#,
-            "INVALID_REQUEST (TYPE): occurrence: expected a number from 1, or \"last\"",
-            "",
+            "INVALID_REQUEST (OCCURRENCE): occurrence: \"-1\" is no occurrence",
+            "last",
         ),
     ] {
         let failure = parse(tool, arguments).unwrap_err();
