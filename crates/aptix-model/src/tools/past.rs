@@ -54,9 +54,9 @@ pub(super) const CHANGE: Tool = Tool {
 pub(super) const UNDO: Tool = Tool {
     name: "undo",
     description: "Take back what one batch changed, and nothing that came later.\n\n\
-        Inputs: batch_id (from the answer of the edit, or from history), reason (empty: none).\n\n\
+        Inputs: batch_id (from the edit's answer or history), reason.\n\n\
         Behavior: all files or none; refused where a later edit changed the same lines, and, unless the policy allows \
-        deletions, where it would delete a file that the batch created (APPROVAL_REQUIRED). An undo is a batch, and can be undone.\n\n\
+        deletions, where it would delete a file that the batch created (APPROVAL_REQUIRED). An undo can be undone.\n\n\
         Output: each file with its status and SHA-256, the unified diff.",
     set: Set::Core,
     effect: Effect::Writes,
@@ -88,7 +88,7 @@ struct Change {
 struct Undo {
     /// The batchId of the batch
     batch_id: String,
-    /// Why; empty: not stated
+    /// Why; empty: none
     reason: Option<String>,
 }
 
