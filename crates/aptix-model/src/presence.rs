@@ -56,6 +56,8 @@ pub enum QuestionKind {
     Prepare,
     /// The answer of a tool that reads.
     Tool,
+    /// Which files absolute paths lead to.
+    Paths,
 }
 
 impl QuestionKind {
@@ -70,6 +72,7 @@ impl QuestionKind {
             Self::Preview => "preview",
             Self::Prepare => "prepare",
             Self::Tool => "call_tool",
+            Self::Paths => "resolve_paths",
         }
     }
 }

@@ -27,6 +27,17 @@ pub enum Question {
     Prepare(Batch, Origin),
     /// The answer of a tool that reads.
     Tool(ToolCall),
+    /// Which files these absolute paths lead to.
+    Paths(Vec<String>),
+}
+
+/// The file that an absolute path leads to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Located {
+    /// Its path: from the only root down, or with the root's name in front.
+    pub path: String,
+    /// Its key.
+    pub doc_path: String,
 }
 
 /// A call of a tool.
@@ -68,6 +79,8 @@ pub enum Reply {
     Prepare(Box<Planned>),
     /// The answer of the tool.
     Tool(ToolReply),
+    /// The file that each path leads to; absent for a path that leads into no root.
+    Paths(Vec<Option<Located>>),
     /// Why there is no reply.
     Failed(Box<Failure>),
 }

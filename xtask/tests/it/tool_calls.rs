@@ -66,6 +66,11 @@ fn a_look_is_answered_alike() {
 }
 
 #[test]
+fn an_absolute_path_is_the_file_in_the_root() {
+    play_every_way(include_str!("tool_calls/absolute_paths.txt"));
+}
+
+#[test]
 fn a_file_is_created_as_the_contract_says() {
     play_every_way(include_str!("tool_calls/create_file.txt"));
 }

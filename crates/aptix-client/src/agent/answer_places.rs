@@ -39,7 +39,11 @@ impl AnswerPlaces {
         let narrow = match kind {
             QuestionKind::Preview | QuestionKind::Prepare => Some(&self.previews),
             QuestionKind::Tool => Some(&self.tools),
-            QuestionKind::Read | QuestionKind::Stat | QuestionKind::List | QuestionKind::Search => None,
+            QuestionKind::Read
+            | QuestionKind::Stat
+            | QuestionKind::List
+            | QuestionKind::Search
+            | QuestionKind::Paths => None,
         };
         let narrow = match narrow {
             Some(places) => Some(Arc::clone(places).acquire_owned().await.ok()?),

@@ -153,7 +153,12 @@ fn refused(kind: QuestionKind, failure: Failure) -> Option<Answer> {
     let reply = match kind {
         QuestionKind::Preview => Reply::Preview(report),
         QuestionKind::Prepare => Reply::Prepare(Box::new(Planned::Refused(report))),
-        QuestionKind::Read | QuestionKind::Stat | QuestionKind::List | QuestionKind::Search | QuestionKind::Tool => {
+        QuestionKind::Read
+        | QuestionKind::Stat
+        | QuestionKind::List
+        | QuestionKind::Search
+        | QuestionKind::Tool
+        | QuestionKind::Paths => {
             return None;
         }
     };

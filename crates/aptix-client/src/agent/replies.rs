@@ -8,11 +8,13 @@ use aptix_model::batch::{Batch, FileEdit, Origin};
 use aptix_model::failure::Failure;
 use aptix_model::id::WorkspaceId;
 use aptix_model::limits::{EVIDENCE_BYTES, PLACES_BYTES, REPORT_DIFF_BYTES};
+use aptix_model::path::{DocPath, WorkspacePath};
 use aptix_model::plan::{Place, Plan, Planned};
 use aptix_model::presence::QuestionKind;
 use aptix_model::preview::EditEvidence;
-use aptix_model::question::{Question, Reply};
+use aptix_model::question::{Located, Question, Reply};
 use aptix_model::report::{FileReport, Report, Warning};
+use aptix_model::tools::roots::Roots;
 use aptix_model::wire::question::Answer;
 
 use super::report::refusal;
@@ -46,6 +48,7 @@ impl Answering for FromDisk {
             QuestionKind::Preview,
             QuestionKind::Prepare,
             QuestionKind::Tool,
+            QuestionKind::Paths,
         ]
     }
 
@@ -80,14 +83,27 @@ impl FromDisk {
                 let planned = plan(local, &policy, (batch, origin), is_over);
                 Ok(Reply::Prepare(Box::new(planned.map_or_else(Planned::Refused, Planned::Plan))))
             }
+            Question::Paths(paths) => {
+                let roots = self.roots(local);
+                Ok(Reply::Paths(paths.iter().map(|path| located(&roots, path)).collect()))
+            }
             Question::Tool(call) => {
-                let roots = roots(local, self.directories.iter().map(PathBuf::as_path));
+                let roots = self.roots(local);
                 let reader = Reader { workspace: local, policies, is_over };
                 Ok(Reply::Tool(tool_replies::reply(reader, &roots, self.workspace.as_ref(), call)))
             }
         };
         replied.unwrap_or_else(|failure| Reply::Failed(Box::new(failure)))
     }
+
+    fn roots(&self, local: &Workspace) -> Roots {
+        roots(local, self.directories.iter().map(PathBuf::as_path))
+    }
+}
+
+/// The file that an absolute path leads to; `None` for one outside of the roots, and for a root itself.
+fn located(roots: &Roots, path: &str) -> Option<Located> {
+    roots.locate(path).filter(|found| WorkspacePath::new(&found.path).is_ok() && DocPath::new(&found.doc_path).is_ok())
 }
 
 /// What a batch would do if it were applied now, and a person agreed where one has to; else the report that says why it would do
@@ -152,7 +168,7 @@ fn without_places(local: &Workspace, policies: &PolicyFiles, mut reply: Reply) -
             Planned::Plan(Plan { report, .. }) | Planned::Refused(report) => places.name_in_report(report),
         },
         // A tool's refusal is without such paths.
-        Reply::List(_) | Reply::Search(_) | Reply::Tool(_) => {}
+        Reply::List(_) | Reply::Search(_) | Reply::Tool(_) | Reply::Paths(_) => {}
     }
     reply
 }

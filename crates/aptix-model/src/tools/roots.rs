@@ -4,7 +4,11 @@
 use crate::batch::{Batch, ContextPatch, FileEdit, FilePatch, Target};
 use crate::failure::Failure;
 use crate::path::{WorkspacePath, document_spelling, fold};
+use crate::question::Located;
 use crate::reason::Reason;
+
+/// Finds the file that a path leads to.
+pub type Locate<'f> = dyn FnMut(&str) -> Option<Located> + 'f;
 
 /// The directories of this machine that are roots of the workspace; none where the caller is on another machine.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -69,25 +73,37 @@ impl Roots {
         if matches!(text, "" | ".") { Ok(None) } else { self.file(text).map(Some) }
     }
 
-    /// Gives every file of a batch its path in the workspace.
-    pub(super) fn relocate(&self, batch: &mut Batch) {
-        batch.files.iter_mut().for_each(|file| self.relocate_file(file));
+    /// The file that an absolute path leads to, if it leads into a root.
+    #[must_use]
+    pub fn locate(&self, text: &str) -> Option<Located> {
+        let (root, rest) = self.within(text)?;
+        Some(Located { path: self.spelled(text), doc_path: format!("{}/{}", root.name, fold(rest)) })
     }
+}
 
-    /// Gives a file its path in the workspace.
-    pub(super) fn relocate_file(&self, file: &mut FilePatch) {
-        match &mut file.target {
-            Target::Path(path) => *path = self.spelled(path),
-            Target::DocPath(key) => {
-                let found = self.within(key).map(|(root, rest)| format!("{}/{}", root.name, fold(rest)));
-                *key = found.unwrap_or_else(|| core::mem::take(key));
+/// Gives the files of a batch their paths in the workspace: each that `locate` finds, as it finds it.
+pub(super) fn relocate(batch: &mut Batch, locate: &mut Locate<'_>) {
+    batch.files.iter_mut().for_each(|file| relocate_file(file, locate));
+}
+
+/// Gives a file its path in the workspace.
+pub(super) fn relocate_file(file: &mut FilePatch, locate: &mut Locate<'_>) {
+    let mut spell = |path: &mut String| {
+        let text = document_spelling(path);
+        *path = locate(&text).map_or(text, |found| found.path);
+    };
+    if let FileEdit::ContextPatch(ContextPatch { move_to: Some(path), .. }) = &mut file.edit {
+        spell(path);
+    }
+    match &mut file.target {
+        Target::Path(path) => spell(path),
+        Target::DocPath(key) => {
+            if let Some(found) = locate(key) {
+                *key = found.doc_path;
             }
-            // Names of diffs are relative to the directory that the diff is applied in.
-            Target::Readings(_) => {}
         }
-        if let FileEdit::ContextPatch(ContextPatch { move_to: Some(path), .. }) = &mut file.edit {
-            *path = self.spelled(path);
-        }
+        // Names of diffs are relative to the directory that the diff is applied in.
+        Target::Readings(_) => {}
     }
 }
 

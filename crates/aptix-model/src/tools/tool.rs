@@ -1,10 +1,12 @@
 //! What a tool is: the name it is called by, what the model reads about it, and how its arguments become a call.
 
+use std::collections::BTreeSet;
+
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::look::Look;
-use super::roots::Roots;
+use super::roots::{self, Locate, Roots};
 use crate::batch::FilePatch;
 use crate::documents::terms::Wording;
 use crate::documents::{Dialect, Document, PartialDocument, json};
@@ -126,12 +128,29 @@ impl Tool {
     /// When they do not have the shape that the schema describes, or a text in them cannot be parsed.
     pub fn parse(&self, arguments: &str, roots: &Roots) -> Result<Call, PartialDocument> {
         let mut call = (self.parse)(arguments, roots)?;
-        match &mut call {
-            Call::Document(document) => roots.relocate(&mut document.batch),
-            Call::Prepare { patch, .. } | Call::Edit { patch, .. } => roots.relocate_file(patch),
-            _ => {}
-        }
+        call.relocate(&mut |text| roots.locate(text));
         Ok(call)
+    }
+}
+
+impl Call {
+    /// Gives the files that it edits their paths in the workspace: each that `locate` finds, as it finds it.
+    pub fn relocate(&mut self, locate: &mut Locate<'_>) {
+        match self {
+            Self::Document(document) => roots::relocate(&mut document.batch, locate),
+            Self::Prepare { patch, .. } | Self::Edit { patch, .. } => roots::relocate_file(patch, locate),
+            Self::Apply { .. } | Self::Undo { .. } | Self::Look(_) => {}
+        }
+    }
+
+    /// The absolute paths of the files that it edits, each once and in order.
+    pub fn absolute_paths(&mut self) -> Vec<String> {
+        let mut found = BTreeSet::new();
+        self.relocate(&mut |text| {
+            found.extend(text.starts_with('/').then(|| text.to_owned()));
+            None
+        });
+        found.into_iter().collect()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::live::{
     STAT_FILES, SearchFiles, SearchMatch, SearchMatches, Skipped, Terminators,
 };
 use crate::path::{DocPath, PathError, WorkspacePath};
-use crate::question::{Question, Reply, ToolCall, ToolReply};
+use crate::question::{Located, Question, Reply, ToolCall, ToolReply};
 use crate::reason::{Detail, Reason};
 
 impl TryFrom<v1::question::Ask> for Question {
@@ -32,6 +32,7 @@ impl TryFrom<v1::question::Ask> for Question {
                 let origin = origin.unwrap_or_default().into();
                 Ok(Self::Tool(ToolCall { tool, arguments, origin }))
             }
+            v1::question::Ask::ResolvePaths(v1::PathsQuestion { paths }) => Ok(Self::Paths(paths)),
         }
     }
 }
@@ -53,8 +54,18 @@ impl From<Reply> for v1::answer::Answer {
             Reply::Tool(ToolReply { text, structured, is_error }) => {
                 Self::CallTool(v1::ToolAnswer { text, structured, is_error })
             }
+            Reply::Paths(paths) => {
+                let resolved = |found: Option<Located>| found.map_or_else(v1::ResolvedPath::default, Into::into);
+                Self::ResolvePaths(v1::PathsAnswer { paths: paths.into_iter().map(resolved).collect() })
+            }
             Reply::Failed(failure) => Self::Failure((*failure).into()),
         }
+    }
+}
+
+impl From<Located> for v1::ResolvedPath {
+    fn from(Located { path, doc_path }: Located) -> Self {
+        Self { path, doc_path }
     }
 }
 

@@ -26,6 +26,7 @@ impl Ask {
             v1::question::Ask::Preview(_) => QuestionKind::Preview,
             v1::question::Ask::Prepare(_) => QuestionKind::Prepare,
             v1::question::Ask::CallTool(_) => QuestionKind::Tool,
+            v1::question::Ask::ResolvePaths(_) => QuestionKind::Paths,
         }
     }
 
@@ -40,6 +41,7 @@ impl Ask {
             v1::question::Ask::Preview(edit) => edit.encoded_len(),
             v1::question::Ask::Prepare(ask) => ask.encoded_len(),
             v1::question::Ask::CallTool(ask) => ask.encoded_len(),
+            v1::question::Ask::ResolvePaths(ask) => ask.encoded_len(),
         }
     }
 }
@@ -63,6 +65,7 @@ impl Answer {
             v1::answer::Answer::Preview(answer) => answer.encoded_len(),
             v1::answer::Answer::Prepare(answer) => answer.encoded_len(),
             v1::answer::Answer::CallTool(answer) => answer.encoded_len(),
+            v1::answer::Answer::ResolvePaths(answer) => answer.encoded_len(),
         }
     }
 
@@ -89,6 +92,7 @@ impl Answer {
             v1::answer::Answer::Preview(_) => Some(QuestionKind::Preview),
             v1::answer::Answer::Prepare(_) => Some(QuestionKind::Prepare),
             v1::answer::Answer::CallTool(_) => Some(QuestionKind::Tool),
+            v1::answer::Answer::ResolvePaths(_) => Some(QuestionKind::Paths),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Holds an agent's answer against the question that it was asked. An agent is not trusted: an answer that does not fit is
 //! passed on to nobody.
 
+use std::collections::BTreeMap;
+
 use aptix_engine::text::facts::Facts;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
@@ -8,6 +10,7 @@ use aptix_model::id::WorkspaceId;
 use aptix_model::limits::INLINE_BYTES;
 use aptix_model::live::{FileInfo, FilePart, FileSelector, ListFiles, Portion, SKIPPED_PATHS, SearchFiles};
 use aptix_model::path::{DocPath, WorkspacePath};
+use aptix_model::question::Located;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::fit::TEXT_BYTES;
 use aptix_model::tools::result::tool_result::is_object;
@@ -122,6 +125,23 @@ pub(super) fn tool(answer: v1::ToolAnswer) -> Result<v1::CallToolResponse, Misfi
         return Err("the structured answer of a tool is no JSON object".to_owned());
     }
     Ok(v1::CallToolResponse { text, structured, is_error, ..v1::CallToolResponse::default() })
+}
+
+/// The files that absolute paths lead to; a path that leads into no root is left out.
+pub(super) fn paths(
+    asked: Vec<String>,
+    roots: &[String],
+    answer: v1::PathsAnswer,
+) -> Result<BTreeMap<String, Located>, Misfit> {
+    check_count(asked.len(), answer.paths.len())?;
+    let mut located = BTreeMap::new();
+    for (text, v1::ResolvedPath { path, doc_path }) in asked.into_iter().zip(answer.paths) {
+        if !path.is_empty() || !doc_path.is_empty() {
+            check_names(roots, &path, &doc_path)?;
+            located.insert(text, Located { path, doc_path });
+        }
+    }
+    Ok(located)
 }
 
 fn check_count(asked: usize, answered: usize) -> Result<(), Misfit> {

@@ -108,6 +108,7 @@ const ANSWER: &[List] = &[
     List { path: &[6, 1], name: "searchFiles.matches", detail: Detail::Files },
     List { path: &[6, 3, 5], name: "searchFiles.skipped.paths", detail: Detail::Text },
     List { path: &[9, 1], name: "callTool.text", detail: Detail::Text },
+    List { path: &[10, 1], name: "resolvePaths.paths", detail: Detail::Files },
 ];
 
 const FILES: &[List] = &[List { path: &[2], name: "files", detail: Detail::Files }];
@@ -292,6 +293,11 @@ mod tests {
         assert_eq!(report(0, (0, 0), 2, MOST), Some("report.failures.nearest".to_owned()));
     }
 
+    fn hello(roots: usize, features: usize) -> v1::serve_request::Message {
+        let (roots, features) = (vec![String::new(); roots], vec![String::new(); features]);
+        v1::serve_request::Message::Hello(v1::Hello { roots, features, ..v1::Hello::default() })
+    }
+
     #[test]
     fn every_list_that_an_agent_sends_is_counted() {
         use v1::answer::Answer;
@@ -336,16 +342,13 @@ mod tests {
             found(MANY, None),
             found(0, skipped()),
             Answer::CallTool(v1::ToolAnswer { text: vec![String::new(); MANY], ..v1::ToolAnswer::default() }),
+            Answer::ResolvePaths(v1::PathsAnswer { paths: vec![v1::ResolvedPath::default(); MANY] }),
         ];
         let plans = [plan(None, vec![v1::PlannedFile::default(); MANY]), plan(None, vec![places])];
         let answers = (others.into_iter().chain(reports().map(Answer::Preview)))
             .chain(reports().map(|report| plan(Some(report), Vec::new())))
             .chain(plans);
         let answers = answers.map(|answer| v1::Answer { question_id: 1, answer: Some(answer) });
-        let hello = |roots, features| {
-            let (roots, features) = (vec![String::new(); roots], vec![String::new(); features]);
-            v1::serve_request::Message::Hello(v1::Hello { roots, features, ..v1::Hello::default() })
-        };
         let sent = [hello(MANY, 0), hello(0, MANY)].into_iter().chain(answers.map(v1::serve_request::Message::Answer));
         let found = sent.map(|message| {
             let message = v1::ServeRequest { message: Some(message) };

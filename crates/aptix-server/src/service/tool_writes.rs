@@ -17,8 +17,10 @@ use aptix_model::state::BatchState;
 use aptix_model::tools::past::LISTED;
 use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::{Call, Form, Tool};
-use aptix_model::wire::View;
+use aptix_model::wire::question::Ask;
+use aptix_model::wire::{View, v1, v1::answer, v1::question};
 
+use super::agent_answer::{self, wrong};
 use super::submitted::{Submitted, check_size, detached, edit_bytes};
 use super::tool_results::{Answered, Shown, refused, refused_batch};
 use super::{prepared, revert};
@@ -56,14 +58,15 @@ impl Writing<'_> {
     /// What the calling service did wrong, and what hinders the call now.
     pub(super) async fn carry_out(&self, arguments: &str) -> Result<Answered, Refusal> {
         let form = self.tool.form;
-        // Where the roots are is known to the workstation alone: an absolute path is refused.
-        let call = match self.tool.parse(arguments, &Roots::default()) {
+        // Where the roots are is known to the workstation alone.
+        let mut call = match self.tool.parse(arguments, &Roots::default()) {
             Ok(call) => call,
             Err(document) => {
                 let refusal = self.dispatcher.refuse(Vec::new(), &self.origin, Some(document));
                 return Ok(self.refused(form, refusal.failures()));
             }
         };
+        self.resolve(&mut call).await?;
         match call {
             Call::Document(document) => {
                 self.write(document.batch, Wording::Document(document.dialect), &document.warnings).await
@@ -75,6 +78,25 @@ impl Writing<'_> {
             // What only reads is asked of the agent instead.
             Call::Look(_) => Err(Refusal::denied(broken_off())),
         }
+    }
+
+    /// Has the agent say which files the absolute paths of a call lead to. Any other one stays, and is refused like a bad path.
+    async fn resolve(&self, call: &mut Call) -> Result<(), Refusal> {
+        let paths = call.absolute_paths();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let ask = Ask(question::Ask::ResolvePaths(v1::PathsQuestion { paths: paths.clone() }));
+        let deadline = tokio::time::Instant::now() + self.patience;
+        let answer = self.dispatcher.ask(&self.workspace, self.asker, ask, deadline).await?.0;
+        let answer::Answer::ResolvePaths(answer) = answer else {
+            return Err(wrong(&self.workspace, "it is of another kind"));
+        };
+        let serving = self.dispatcher.serving(&self.workspace);
+        let roots = serving.map(|serving| serving.presence.roots.clone()).unwrap_or_default();
+        let located = agent_answer::paths(paths, &roots, answer).map_err(|misfit| wrong(&self.workspace, &misfit))?;
+        call.relocate(&mut |text| located.get(text).cloned());
+        Ok(())
     }
 
     fn submission(&self, batch: Batch) -> Submission {

@@ -19,7 +19,7 @@ use tonic::{Code, Status};
 
 use crate::server::{Clients, SOON, Server, applied, assert_refused, create_text, fields, hello, refusal, submit};
 
-const FEATURES: [&str; 7] = ["read", "stat", "list", "search", "preview", "prepare", "call_tool"];
+const FEATURES: [&str; 8] = ["read", "stat", "list", "search", "preview", "prepare", "call_tool", "resolve_paths"];
 
 /// Makes an answer wrong.
 pub(crate) type Twist = Box<dyn Fn(&mut Answer) + Send>;
@@ -120,6 +120,13 @@ impl Disk {
                 let report = previewed(asked.edit.unwrap());
                 let files = vec![v1::PlannedFile::default(); report.files.len()];
                 Answer::Prepare(v1::Plan { report: Some(report), files })
+            }
+            Ask::ResolvePaths(v1::PathsQuestion { paths }) => {
+                let resolved = |path: String| match path.strip_prefix("/srv/ann/app/") {
+                    Some(rest) => v1::ResolvedPath { path: rest.to_owned(), doc_path: format!("app/{rest}") },
+                    None => v1::ResolvedPath::default(),
+                };
+                Answer::ResolvePaths(v1::PathsAnswer { paths: paths.into_iter().map(resolved).collect() })
             }
             Ask::CallTool(v1::ToolQuestion { tool, arguments, .. }) => Answer::CallTool(v1::ToolAnswer {
                 text: vec![tool, arguments],

@@ -9,7 +9,7 @@ use tonic::{Code, Status};
 
 use crate::live_files::Disk;
 use crate::prepared;
-use crate::server::{Clients, Server, applied, assert_refused, create_text, failed, fields, next_event, sha256};
+use crate::server::{Clients, Server, applied, assert_refused, create_text, failed, fields, hello, next_event, sha256};
 
 const CREATE: &str = "workspace_create_file";
 
@@ -112,7 +112,7 @@ async fn a_fault_in_the_arguments_stores_nothing() {
     for (tool, arguments, code, detail) in [
         ("workspace_write_patch", many_lines, "TOO_LARGE", "DOCUMENT"),
         ("edit", json!({ "file_path": 1, "old_string": "a", "new_string": "b" }), "INVALID_REQUEST", "TYPE"),
-        ("edit", json!({ "file_path": "/srv/a", "old_string": "a", "new_string": "b" }), "INVALID_PATH", "ABSOLUTE"),
+        ("edit", json!({ "file_path": "C:/a", "old_string": "a", "new_string": "b" }), "INVALID_PATH", "DRIVE"),
         ("patch", json!({ "path": "a.txt", "patches": [] }), "INVALID_REQUEST", "EMPTY"),
         ("workspace_write_patch", json!({ "files": [] }), "INVALID_REQUEST", "EMPTY"),
         ("prepare_file_append", json!({ "path": "../a", "content": "x" }), "INVALID_PATH", "TRAVERSAL"),
@@ -323,4 +323,57 @@ async fn a_plan_belongs_to_its_owner() {
         (v1::BatchState::Approved, json!("PENDING"))
     );
     agent.abort();
+}
+
+/// An absolute path is what the agent says it leads to: into a root, or nowhere. Without an agent nothing is stored, a repeat of
+/// what was stored waits for one, and an answer that is none is passed on to nobody.
+#[tokio::test]
+async fn an_absolute_path_is_asked_of_the_agent() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let edit = |id: &str, path: &str| {
+        impatient(request(id, "edit", &json!({ "file_path": path, "old_string": "a", "new_string": "b" })))
+    };
+    let alone = call(&mut client, edit("r1", "/srv/ann/app/src/a.txt")).await;
+    assert_refused(alone, Code::Unavailable, "UNAVAILABLE", "NO_AGENT");
+    let disk = Disk::default();
+    let agent = disk.serve(&mut client).await;
+    let (mut one, mut other) = (client.clone(), client.clone());
+    let (first, second) = tokio::join!(
+        call(&mut one, edit("r1", "/srv/ann/app/src/a.txt")),
+        call(&mut other, edit("r1", "\\srv\\ann\\app\\src\\a.txt")),
+    );
+    assert_eq!(first.unwrap().batch_id, second.unwrap().batch_id, "it is one call");
+    let relative = call(&mut client, edit("r1", "src/a.txt")).await.unwrap();
+    assert_eq!(structured(&relative)["files"][0]["path"], "src/a.txt");
+    let outside = call(&mut client, edit("r2", "/etc/passwd")).await.unwrap();
+    let error = structured(&outside)["errors"][0].clone();
+    assert_eq!((&error["code"], &error["detail"]), (&json!("INVALID_PATH"), &json!("ABSOLUTE")));
+    for (path, doc_path) in [("../a.txt", "app/a.txt"), ("a.txt", "app/b.txt"), ("a.txt", ""), ("/a.txt", "app/a.txt")]
+    {
+        let (path, doc_path) = (path.to_owned(), doc_path.to_owned());
+        *disk.twist.lock().unwrap() = Some(Box::new(move |answer| {
+            let Answer::ResolvePaths(v1::PathsAnswer { paths }) = answer else { return };
+            *paths = vec![v1::ResolvedPath { path: path.clone(), doc_path: doc_path.clone() }];
+        }));
+        let wrong = call(&mut client, edit("r3", "/srv/ann/app/a.txt")).await;
+        assert_refused(wrong, Code::Internal, "INTERNAL", "WRONG_ANSWER");
+    }
+    assert_eq!(count(&mut client).await, 1);
+    agent.abort();
+}
+
+/// An agent of a version that does not resolve paths is not asked.
+#[tokio::test]
+async fn an_agent_that_resolves_no_paths_is_named() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let lease_secret = client.secret("w");
+    let features = vec!["call_tool".to_owned()];
+    let _feed = client.serve(v1::Hello { features, lease_secret, ..hello("w", "agent") }).await.unwrap();
+    let arguments = json!({ "file_path": "/srv/ann/app/a.txt", "old_string": "a", "new_string": "b" });
+    let refused = call(&mut client, impatient(request("r1", "edit", &arguments))).await;
+    assert!(refused.as_ref().unwrap_err().message().contains("resolve_paths"), "{refused:?}");
+    assert_refused(refused, Code::Unavailable, "UNAVAILABLE", "NO_AGENT");
+    assert_eq!(count(&mut client).await, 0);
 }

@@ -33,7 +33,11 @@ impl Answering for Scripted {
     fn answer(&self, local: &Workspace, _: &PolicyFiles, question: &Question, wanted: &Wanted) -> Answer {
         assert_eq!(local.roots().len(), 1);
         match question {
-            Question::Stat(_) | Question::Preview(_) | Question::Prepare(..) | Question::Tool(_) => {
+            Question::Stat(_)
+            | Question::Preview(_)
+            | Question::Prepare(..)
+            | Question::Tool(_)
+            | Question::Paths(_) => {
                 self.begun.fetch_add(1, Ordering::SeqCst);
                 while !wanted.is_over() {
                     std::thread::park_timeout(Duration::from_millis(1));

@@ -86,7 +86,7 @@ fn each_kind_of_question_gets_its_kind_of_answer() {
     assert_eq!((found.matches[0].doc_path.as_str(), found.matches[0].line), ("ws/src/a.rs", 2));
 
     let kinds: Vec<_> = FromDisk::default().kinds().iter().map(|kind| kind.feature()).collect();
-    assert_eq!(kinds, ["read", "stat", "list", "search", "preview", "prepare", "call_tool"]);
+    assert_eq!(kinds, ["read", "stat", "list", "search", "preview", "prepare", "call_tool", "resolve_paths"]);
 }
 
 /// What a server should have refused, and a caller that has gone, get a failure of a name.

@@ -122,6 +122,42 @@ fn paths_begin_with_the_root_where_there_are_several() {
     assert_eq!((shown["files"][0]["docPath"].as_str(), paths(&shown)[1]), (Some("ws/a.txt"), "other/b.txt"), "{shown}");
 }
 
+/// An absolute path leads into a root by the directory itself and by the one that the user wrote, as behind a link; into a file of
+/// it, or nowhere. What is there makes no difference.
+#[test]
+fn absolute_paths_are_resolved_to_files_of_the_roots() {
+    for (roots, prefix) in [(["ws"].as_slice(), ""), (["ws", "other"].as_slice(), "ws/")] {
+        let scene = Scene::of_roots(roots);
+        let at = |path: &str| scene.place.path().join(path).display().to_string();
+        let mut cases = vec![
+            (at("ws/src/A.txt"), Some("src/A.txt")),
+            (at("as/written/ws/src/A.txt"), Some("src/A.txt")),
+            (at("ws/.env"), Some(".env")),
+            (at("ws"), None),
+            (at("ws/"), None),
+            (at("ws/../x"), None),
+            (at("ws/src/../a.txt"), None),
+            (at("ws2/a.txt"), None),
+            (at("as/written/a.txt"), None),
+            ("/etc/passwd".to_owned(), None),
+            ("src/A.txt".to_owned(), None),
+        ];
+        let directories = roots.iter().map(|root| scene.place.path().join("as/written").join(root)).collect();
+        let answering = FromDisk { workspace: None, directories };
+        let ask = Question::Paths(cases.iter().map(|(path, _)| path.clone()).collect());
+        let wanted = Wanted::for_time(Duration::from_secs(60), CancellationToken::new());
+        let Answer::ResolvePaths(answer) = answering.answer(&scene.workspace, &scene.policies, &ask, &wanted).0 else {
+            panic!("no paths")
+        };
+        assert_eq!(answer.paths.len(), cases.len());
+        for ((asked, expected), found) in cases.drain(..).zip(answer.paths) {
+            let path = expected.map(|path| format!("{prefix}{path}")).unwrap_or_default();
+            let doc_path = expected.map(|path| format!("ws/{}", path.to_lowercase())).unwrap_or_default();
+            assert_eq!((found.path, found.doc_path), (path, doc_path), "{asked}");
+        }
+    }
+}
+
 /// Nothing of a file that servers are not shown is read, found or listed; what the path alone decides is the same whether there
 /// is such a file or not.
 #[test]

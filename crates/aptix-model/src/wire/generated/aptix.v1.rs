@@ -4239,7 +4239,7 @@ pub struct Question {
     #[prost(message, optional, tag = "2")]
     pub time_left: ::core::option::Option<::prost_types::Duration>,
     /// What is asked. To a member that it does not know an agent answers a failure: UNAVAILABLE (NO_AGENT).
-    #[prost(oneof = "question::Ask", tags = "3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "question::Ask", tags = "3, 4, 5, 6, 7, 8, 9, 10")]
     pub ask: ::core::option::Option<question::Ask>,
 }
 /// Nested message and enum types in `Question`.
@@ -4268,6 +4268,9 @@ pub mod question {
         /// What a tool that reads answers.
         #[prost(message, tag = "9")]
         CallTool(super::ToolQuestion),
+        /// Which files absolute paths lead to.
+        #[prost(message, tag = "10")]
+        ResolvePaths(super::PathsQuestion),
     }
 }
 /// Asks for the plan of a batch.
@@ -4292,6 +4295,30 @@ pub struct ToolQuestion {
     /// Whose turn it comes from.
     #[prost(message, optional, tag = "3")]
     pub origin: ::core::option::Option<Origin>,
+}
+/// Asks which files of the workspace absolute paths lead to. Nothing of the files is read.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PathsQuestion {
+    /// The paths as the model wrote them, each once.
+    #[prost(string, repeated, tag = "1")]
+    pub paths: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+/// Which files absolute paths lead to.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PathsAnswer {
+    /// One for each path, in the order asked.
+    #[prost(message, repeated, tag = "1")]
+    pub paths: ::prost::alloc::vec::Vec<ResolvedPath>,
+}
+/// The file that an absolute path leads to. Both fields are empty if it leads into no root of the agent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResolvedPath {
+    /// Its path: from the only root down, or with the root's name in front.
+    #[prost(string, tag = "1")]
+    pub path: ::prost::alloc::string::String,
+    /// Its key.
+    #[prost(string, tag = "2")]
+    pub doc_path: ::prost::alloc::string::String,
 }
 /// The answer of a tool.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4320,7 +4347,7 @@ pub struct Answer {
     #[prost(uint64, tag = "1")]
     pub question_id: u64,
     /// What is answered. MUST be the member of the question's kind, or failure.
-    #[prost(oneof = "answer::Answer", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "answer::Answer", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub answer: ::core::option::Option<answer::Answer>,
 }
 /// Nested message and enum types in `Answer`.
@@ -4352,6 +4379,9 @@ pub mod answer {
         /// To call_tool.
         #[prost(message, tag = "9")]
         CallTool(super::ToolAnswer),
+        /// To resolve_paths.
+        #[prost(message, tag = "10")]
+        ResolvePaths(super::PathsAnswer),
     }
 }
 /// Asks to record what became of a batch.
@@ -7663,8 +7693,8 @@ pub mod tool_service_client {
         /// A call that writes is stored as a batch under its request_id, and its end is waited for. A batch that has not ended when the
         /// time to wait is over is answered with its id and state, and is_error (DEADLINE_EXCEEDED.PENDING): it may still be applied, and the
         /// same call, repeated under the same request_id, goes on waiting. A batch that has ended is answered as it ended, however often
-        /// the call is repeated. Without an agent the batch waits for one. Absolute paths are refused: the workstation alone knows where
-        /// its roots are.
+        /// the call is repeated. Without an agent the batch waits for one. An absolute path inside a root means the file in that root: the
+        /// agent is asked where it leads, so such a call fails with UNAVAILABLE while there is none. The batch has the path in the workspace.
         ///
         /// A call that plans (TOOL_KIND_PLAN) prepares a batch, as PrepareBatch does, for an hour; hunkId of the answer names the plan. Only
         /// its owner may have it applied (apply_file_modification) or replaced (existing_hunk_id): WRONG_OWNER, HUNK_EXPIRED and
@@ -7774,8 +7804,8 @@ pub mod tool_service_server {
         /// A call that writes is stored as a batch under its request_id, and its end is waited for. A batch that has not ended when the
         /// time to wait is over is answered with its id and state, and is_error (DEADLINE_EXCEEDED.PENDING): it may still be applied, and the
         /// same call, repeated under the same request_id, goes on waiting. A batch that has ended is answered as it ended, however often
-        /// the call is repeated. Without an agent the batch waits for one. Absolute paths are refused: the workstation alone knows where
-        /// its roots are.
+        /// the call is repeated. Without an agent the batch waits for one. An absolute path inside a root means the file in that root: the
+        /// agent is asked where it leads, so such a call fails with UNAVAILABLE while there is none. The batch has the path in the workspace.
         ///
         /// A call that plans (TOOL_KIND_PLAN) prepares a batch, as PrepareBatch does, for an hour; hunkId of the answer names the plan. Only
         /// its owner may have it applied (apply_file_modification) or replaced (existing_hunk_id): WRONG_OWNER, HUNK_EXPIRED and
