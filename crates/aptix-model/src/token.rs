@@ -43,7 +43,7 @@ impl Scope {
 /// A token, without its secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Token {
-    /// Says in the record of what was done who did it; no two tokens ever have one name.
+    /// Says in records of batches who decided about them; no two tokens ever have one name.
     pub name: TokenName,
     /// What its holder may do.
     pub role: Role,

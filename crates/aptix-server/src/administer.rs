@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use aptix_model::id::{IdError, TokenName, WorkspaceId};
 use aptix_model::record::UnixMillis;
 use aptix_model::token::{Ended, Ending, Role, Scope, Token};
@@ -21,7 +21,7 @@ use aptix_server::options::Options;
 use aptix_server::serve::serve;
 use aptix_server::service::owner::{Owner, Unanswered};
 use aptix_server::store::StoreError;
-use aptix_server::store::embedded::EmbeddedStore;
+use aptix_server::store::embedded::{EmbeddedStore, verify};
 use tokio::task::JoinError;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -50,7 +50,7 @@ pub(crate) enum TokenCommand {
         /// What its holder may do
         #[arg(long, value_parser = role, value_name = "ROLE", help = ROLES)]
         role: Role,
-        /// Its name, which lists and records of what was done show [default: the role and the time]
+        /// Its name, which lists and the records of decisions show [default: the role and the time]
         #[arg(long)]
         name: Option<TokenName>,
         /// When it expires: a time such as 2027-01-31T12:00:00Z, a date, or a while such as 90d, 12h or 30m [default: never]
@@ -126,7 +126,7 @@ pub(crate) async fn token(command: TokenCommand) -> anyhow::Result<()> {
             let made_up = || format!("{role}-{}", mint::now().0).parse();
             let name = name.map_or_else(made_up, Ok)?;
             let asked = NewToken { name, role, scope, expires };
-            let (token, secret) = ask(&order, async |owner| owner.create_token(asked).await).await?;
+            let (token, secret) = ask(&order, New::Made, async |owner| owner.create_token(asked).await).await?;
             print(&[secret])?;
             let (name, about) = (&token.name, about(&token).join(", "));
             say(&format!(
@@ -134,13 +134,13 @@ pub(crate) async fn token(command: TokenCommand) -> anyhow::Result<()> {
             ));
         }
         TokenCommand::List { order } => {
-            let listed = ask(&order, async |owner| owner.list_tokens().await).await?;
+            let listed = ask(&order, New::Refused, async |owner| owner.list_tokens().await).await?;
             let lines: Vec<_> =
                 listed.iter().map(|token| format!("{}\t{}", token.name, about(token).join("\t"))).collect();
             print(&lines)?;
         }
         TokenCommand::Revoke { name, order } => {
-            let token = ask(&order, async |owner| owner.revoke_token(&name).await).await?;
+            let token = ask(&order, New::Refused, async |owner| owner.revoke_token(&name).await).await?;
             say(&format!("token {name} has ended: {}", about(&token).join(", ")));
         }
     }
@@ -154,10 +154,12 @@ pub(crate) async fn token(command: TokenCommand) -> anyhow::Result<()> {
 pub(crate) async fn workspace(command: WorkspaceCommand) -> anyhow::Result<()> {
     match command {
         WorkspaceCommand::Create { id, order } => {
-            let is_new = ask(&order, async |owner| owner.create_workspace(&id).await).await?;
+            let is_new = ask(&order, New::Made, async |owner| owner.create_workspace(&id).await).await?;
             say(&format!("{} workspace {id}", if is_new { "created" } else { "there is already a" }));
         }
-        WorkspaceCommand::List { order } => print(&ask(&order, async |owner| owner.list_workspaces().await).await?)?,
+        WorkspaceCommand::List { order } => {
+            print(&ask(&order, New::Refused, async |owner| owner.list_workspaces().await).await?)?
+        }
     }
     Ok(())
 }
@@ -189,12 +191,29 @@ fn print(lines: &[String]) -> anyhow::Result<()> {
     lines.iter().try_for_each(|line| writeln!(out, "{line}")).context("failed to write to stdout")
 }
 
+/// What becomes of a directory that is no data directory yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum New {
+    Made,
+    Refused,
+}
+
 /// Asks the server that uses the data directory; one that runs as long, if there is none.
-async fn ask<T>(order: &Order, call: impl AsyncFnOnce(&mut Owner) -> Result<T, Unanswered>) -> anyhow::Result<T> {
+async fn ask<T>(
+    order: &Order,
+    new: New,
+    call: impl AsyncFnOnce(&mut Owner) -> Result<T, Unanswered>,
+) -> anyhow::Result<T> {
     let unusable = || {
         let dir = order.data_dir.display();
         format!("failed to open the data directory {dir}; name it with --data-dir, as the server has it")
     };
+    if !verify::is_store(&order.data_dir) {
+        if new == New::Refused {
+            bail!("there is no server's data in {}; name its directory with --data-dir", order.data_dir.display());
+        }
+        say(&format!("{} is a new data directory", order.data_dir.display()));
+    }
     DirBuilder::new().recursive(true).mode(0o700).create(&order.data_dir).with_context(unusable)?;
     let dir = File::open(&order.data_dir).with_context(unusable)?;
     let until = Instant::now() + PATIENCE;

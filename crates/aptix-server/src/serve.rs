@@ -79,7 +79,7 @@ where
     if let Err(error) = dispatcher.recall_time().await {
         tracing::warn!(%error, "the newest time in the store cannot be read; prepared batches expire by the time of day alone");
     }
-    let registry = Arc::new(Registry::load(Arc::clone(&store)).await?);
+    let registry = Registry::load(Arc::clone(&store)).await?;
     let admission = Admission::new(options, dispatcher.closing(), Arc::clone(&registry));
     let (health, health_service) = tonic_health::server::health_reporter();
     set_all(&health, ServingStatus::Serving).await;

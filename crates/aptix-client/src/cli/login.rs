@@ -11,10 +11,7 @@ use crate::workspace::fs::terminal::Hidden;
 
 use super::exit::Exit;
 use super::output;
-use super::token::TokenArgs;
-
-/// Bytes that are read of a token at most.
-const LIMIT: u64 = 4096;
+use super::token::{LIMIT, TokenArgs};
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
@@ -34,6 +31,9 @@ pub(super) async fn run(args: Args) -> Result<Exit, CallError> {
     };
     let server = Server { url: args.server.clone(), credentials: Arc::new(New(token.clone())) };
     check_token(&server).await?;
+    if check_token(&Server::open(args.server.clone())).await.is_ok() {
+        output::say("the server needs no token yet, so that it did not look at this one");
+    }
     let path = args.token.keep(&args.server, &token).map_err(refused)?;
     output::say(&format!("the token for {} is kept in {}", args.server, path.display()));
     Ok(Exit::Done)

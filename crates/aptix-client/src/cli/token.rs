@@ -1,6 +1,8 @@
 //! Which token is sent to a server: of a file, of the environment, or the one that was kept for the server.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +14,9 @@ use crate::connection::{Credentials, Server, ServerUrl, Token};
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, SystemDisk};
 use crate::workspace::roots::{own_file, policy_file};
+
+/// Bytes that are read of a token at most.
+pub(super) const LIMIT: u64 = 4096;
 
 /// The variable that a token may be in.
 const VARIABLE: &str = "APTIX_TOKEN";
@@ -54,7 +59,7 @@ impl TokenArgs {
 
     /// The file that a token for the server is kept in.
     fn kept_for(&self, url: &ServerUrl) -> Option<PathBuf> {
-        let name = url.to_string().replace("://", "_").replace(':', "_");
+        let name = url.to_string().replace('%', "%25").replace(':', "%3A").replace('/', "%2F");
         Some(self.kept.as_ref()?.join(name))
     }
 
@@ -73,6 +78,8 @@ impl TokenArgs {
         let line = format!("{}\n", token.reveal());
         own_file::replace(&SystemDisk, held.as_fd(), held.as_fd(), name, line.as_bytes())
             .map_err(|errno| unkept(format!("{}: {}", path.display(), std::io::Error::from(errno))))?;
+        // What others could read or have written is of no use later: that is said now.
+        policy_file::of_person(&path).map_err(|error| unreadable(&path, &error.to_string()))?;
         Ok(path)
     }
 }
@@ -83,8 +90,9 @@ struct InFile(PathBuf);
 
 impl Credentials for InFile {
     fn token(&self) -> Result<Option<Token>, Failure> {
-        let text = std::fs::read_to_string(&self.0);
-        let text = text.map_err(|error| unreadable(&self.0, &error.to_string()))?;
+        let mut text = String::new();
+        let read = File::open(&self.0).and_then(|file| file.take(LIMIT).read_to_string(&mut text));
+        read.map_err(|error| unreadable(&self.0, &error.to_string()))?;
         text.parse().map(Some).map_err(|error| unreadable(&self.0, &format!("{error}")))
     }
 }

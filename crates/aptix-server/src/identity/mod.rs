@@ -92,6 +92,13 @@ impl Principal {
         }
     }
 
+    /// Puts the name of the caller's token beside the name that the caller gave, for the record of what was done.
+    pub fn sign(&self, given: &mut String) {
+        if let Some(token) = self.name() {
+            *given = if given.is_empty() { format!("token {token}") } else { format!("{given} (token {token})") };
+        }
+    }
+
     /// Cancelled when this caller may not call any more.
     #[must_use]
     pub fn ended(&self) -> CancellationToken {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -12,8 +13,11 @@ use aptix_model::id::{TokenName, WorkspaceId};
 use aptix_model::reason::Reason;
 use aptix_model::record::UnixMillis;
 use aptix_model::token::{Ended, Ending, Role, Scope, Token};
+use tokio::sync::Mutex;
+use tokio::task::JoinError;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tonic::codegen::http::{HeaderMap, header};
 
 use super::{Held, Principal, Secret, unauthenticated};
@@ -31,6 +35,12 @@ pub struct Registry {
     store: Arc<dyn Store>,
     clock: Clock,
     known: RwLock<Known>,
+    /// Held while a token is made or ended, in the store and in memory.
+    changes: Mutex<()>,
+    /// Whether the store may have a token that is not known here: a write of it failed.
+    is_uncertain: AtomicBool,
+    /// Changes that were begun; they are finished also when nobody waits for them any more.
+    tasks: TaskTracker,
 }
 
 struct Known {
@@ -64,7 +74,7 @@ impl Registry {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn load(store: Arc<dyn Store>) -> Result<Self, StoreError> {
+    pub async fn load(store: Arc<dyn Store>) -> Result<Arc<Self>, StoreError> {
         let tokens = store.tokens().await?;
         for why in &tokens.damaged {
             tracing::error!(why, "a token is of no use: its record is damaged");
@@ -73,13 +83,15 @@ impl Registry {
         if !tokens.is_empty() {
             closed.cancel();
         }
-        let clock = Clock::default();
-        // Where the clock was set back while no server ran, a token is at least as old as the newest.
-        let all = tokens.readable.iter().map(|kept| &kept.token);
-        let times = all.flat_map(|token| [Some(token.created), token.ended.map(|ended| ended.at)]);
-        times.flatten().max().into_iter().for_each(|newest| clock.raise(newest));
         let good = tokens.readable.into_iter().filter(|kept| kept.token.ended.is_none()).map(entry).collect();
-        Ok(Self { store, clock, known: RwLock::new(Known { good, closed }) })
+        Ok(Arc::new(Self {
+            store,
+            clock: Clock::default(),
+            known: RwLock::new(Known { good, closed }),
+            changes: Mutex::default(),
+            is_uncertain: AtomicBool::new(false),
+            tasks: TaskTracker::new(),
+        }))
     }
 
     /// Whether calls need a token.
@@ -105,11 +117,24 @@ impl Registry {
         held.map(|held| Principal::Holder(Arc::clone(held))).ok_or_else(unauthenticated)
     }
 
+    /// Whether the caller of a call whose message has come may still call: that is when it is admitted.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED`.
+    pub fn check(&self, caller: &Principal) -> Result<(), Failure> {
+        let is_good = match caller {
+            Principal::Holder(held) => !held.ended.is_cancelled() && held.token.is_good(self.clock.now()),
+            Principal::Anyone(closed) => !closed.is_cancelled(),
+            Principal::Owner => true,
+        };
+        if is_good { Ok(()) } else { Err(unauthenticated()) }
+    }
+
     /// Makes a token; its secret is in this answer and nowhere else.
     ///
     /// # Errors
     /// When what is asked is not acceptable, the name is used, or the store fails.
-    pub async fn create(&self, asked: NewToken) -> Result<(Token, Secret), Refusal> {
+    pub async fn create(self: &Arc<Self>, asked: NewToken) -> Result<(Token, Secret), Refusal> {
         let now = self.clock.now();
         if asked.expires.is_some_and(|expires| expires <= now) {
             return Err(past("expireTime").into());
@@ -122,19 +147,37 @@ impl Registry {
         let NewToken { name, role, scope, expires } = asked;
         let token = Token { name, role, scope, created: now, expires, ended: None };
         let kept = KeptToken { token: token.clone(), digest: secret.digest() };
-        match self.store.add_token(kept.clone()).await? {
-            TokenAdded::New => {}
-            TokenAdded::NameUsed => return Err(Refusal::denied(name_used(&token.name))),
-            TokenAdded::TooMany => return Err(Refusal::denied(too_many())),
-            TokenAdded::NoWorkspace => {
-                let Scope::One(workspace) = &token.scope else { return Err(Refusal::denied(too_many())) };
-                return Err(Refusal::denied(no_workspace(workspace)));
-            }
+        let this = Arc::clone(self);
+        match finished(self.tasks.spawn(this.add(kept)).await)? {
+            TokenAdded::New => Ok((token, secret)),
+            TokenAdded::NameUsed => Err(Refusal::denied(name_used(&token.name))),
+            TokenAdded::TooMany => Err(Refusal::denied(too_many())),
+            TokenAdded::NoWorkspace => match &token.scope {
+                Scope::One(workspace) => Err(Refusal::denied(no_workspace(workspace))),
+                Scope::All => Err(Refusal::denied(too_many())),
+            },
         }
+    }
+
+    /// Keeps a token, and knows it before anything else changes.
+    async fn add(self: Arc<Self>, kept: KeptToken) -> Result<TokenAdded, StoreError> {
+        let _turn = self.changes.lock().await;
+        let added = self.store.add_token(kept.clone()).await;
+        match added {
+            Ok(TokenAdded::New) => self.know([kept]),
+            Ok(_) => {}
+            Err(_) => self.is_uncertain.store(true, Ordering::SeqCst),
+        }
+        added
+    }
+
+    /// From now on calls need a token, and these are of use.
+    fn know(&self, kept: impl IntoIterator<Item = KeptToken>) {
         let mut known = self.write();
-        known.good.extend([entry(kept)]);
+        for (digest, held) in kept.into_iter().map(entry) {
+            known.good.entry(digest).or_insert(held);
+        }
         known.closed.cancel();
-        Ok((token, secret))
     }
 
     /// Every token, by name.
@@ -150,9 +193,27 @@ impl Registry {
     ///
     /// # Errors
     /// When there is none of this name, or the store fails; in memory it has ended even then.
-    pub async fn revoke(&self, name: TokenName) -> Result<Token, Refusal> {
-        let ended = self.end(name.clone(), Ending::Revoked).await?;
+    pub async fn revoke(self: &Arc<Self>, name: TokenName) -> Result<Token, Refusal> {
+        let this = Arc::clone(self);
+        let ended = finished(self.tasks.spawn(this.end(name.clone(), Ending::Revoked)).await)?;
         ended.ok_or_else(|| Refusal::denied(no_token(&name)))
+    }
+
+    async fn end(self: Arc<Self>, name: TokenName, how: Ending) -> Result<Option<Token>, StoreError> {
+        let _turn = self.changes.lock().await;
+        self.let_go(|token| token.name == name);
+        self.store.end_token(name, Ended { at: self.clock.now(), how }).await
+    }
+
+    /// Ends tokens in memory, and answers their names.
+    fn let_go(&self, ends: impl Fn(&Token) -> bool) -> Vec<TokenName> {
+        let gone = self.write().good.extract_if(|_, held| ends(&held.token)).collect::<Vec<_>>();
+        gone.into_iter()
+            .map(|(_, held)| {
+                held.ended.cancel();
+                held.token.name.clone()
+            })
+            .collect()
     }
 
     /// Creates a workspace; answers whether there was none.
@@ -164,34 +225,35 @@ impl Registry {
     }
 
     /// Ends tokens whose time is over, for as long as it is polled.
-    pub async fn expire(&self) -> Infallible {
+    pub async fn expire(self: &Arc<Self>) -> Infallible {
         loop {
             sleep(LOOK_EVERY).await;
+            if self.is_uncertain.swap(false, Ordering::SeqCst) {
+                self.look_again().await;
+            }
             let now = self.clock.now();
-            let expired: Vec<_> = self
-                .read()
-                .good
-                .values()
-                .filter(|held| !held.token.is_good(now))
-                .map(|held| held.token.name.clone())
-                .collect();
-            for name in expired {
-                if let Err(error) = self.end(name.clone(), Ending::Expired).await {
-                    tracing::warn!(token = %name, %error, "the end of a token could not be kept");
-                }
+            let expired = self.let_go(|token| !token.is_good(now));
+            if !expired.is_empty() {
+                self.tasks.spawn(Arc::clone(self).keep_ends(expired));
             }
         }
     }
 
-    async fn end(&self, name: TokenName, how: Ending) -> Result<Option<Token>, StoreError> {
-        self.write().good.retain(|_, held| {
-            let stays = held.token.name != name;
-            if !stays {
-                held.ended.cancel();
+    /// Knows what the store has after a write whose end is not known.
+    async fn look_again(&self) {
+        match self.store.tokens().await {
+            Ok(tokens) if tokens.is_empty() => {}
+            Ok(tokens) => self.know(tokens.readable.into_iter().filter(|kept| kept.token.ended.is_none())),
+            Err(_) => self.is_uncertain.store(true, Ordering::SeqCst),
+        }
+    }
+
+    async fn keep_ends(self: Arc<Self>, names: Vec<TokenName>) {
+        for name in names {
+            if let Err(error) = Arc::clone(&self).end(name.clone(), Ending::Expired).await {
+                tracing::warn!(token = %name, %error, "the end of a token could not be kept");
             }
-            stays
-        });
-        self.store.end_token(name, Ended { at: self.clock.now(), how }).await
+        }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Known> {
@@ -201,6 +263,11 @@ impl Registry {
     fn write(&self) -> RwLockWriteGuard<'_, Known> {
         self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What came of a change.
+fn finished<T>(changed: Result<Result<T, StoreError>, JoinError>) -> Result<T, StoreError> {
+    changed.unwrap_or_else(|error| Err(StoreError::Failed { action: "change a token", cause: error.to_string() }))
 }
 
 fn entry(kept: KeptToken) -> (Sha256Digest, Arc<Held>) {

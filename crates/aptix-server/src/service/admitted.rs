@@ -133,8 +133,9 @@ where
     if kind == Kind::Upload {
         let uploaded = admission.work(&peer, &method, async move { inner.call(request).await });
         return tokio::select! {
-            uploaded = uploaded => uploaded,
+            biased;
             () = caller.ended().cancelled_owned() => Ok(status(Refusal::denied(unauthenticated())).into_http()),
+            uploaded = uploaded => uploaded,
         };
     }
     let long_lived = match kind.is_long_lived().then(|| admission.long_lived.take(&peer, 1)).transpose() {
@@ -156,9 +157,13 @@ where
     let in_use = ticket.and_then(|ticket| ticket.in_use).unwrap_or_else(|| peer.activity.enter());
     let ends = matches!(kind, Kind::Health | Kind::HealthStream | Kind::Foreign);
     Ok(answer?.map(|body| {
-        let body = if ends { Body::new(Ending::new(body, admission.closing.clone(), shutting_down)) } else { body };
+        let body = if ends {
+            Body::new(Ending::after_what_is_there(body, admission.closing.clone(), shutting_down))
+        } else {
+            body
+        };
         let body =
-            if kind == Kind::Unary { body } else { Body::new(Ending::new(body, caller.ended(), unauthenticated)) };
+            if kind == Kind::Unary { body } else { Body::new(Ending::at_once(body, caller.ended(), unauthenticated)) };
         Body::new(Answer::new(body, &admission.outflow, peer, (in_use, long_lived)))
     }))
 }
@@ -177,8 +182,9 @@ where
     S::Error: Send + 'static,
 {
     let method = request.uri().clone();
-    let caller = caller.clone();
-    let called = Method::from_path(method.path());
+    let (registry, caller, called) =
+        (Arc::clone(&admission.registry), caller.clone(), Method::from_path(method.path()));
+    let admitted = move |message: &[u8]| registry.check(&caller).and_then(|()| scope::check(&caller, called, message));
     match kind {
         Kind::Unary => {
             let (head, body) = request.into_parts();
@@ -186,7 +192,7 @@ where
             let began = Instant::now();
             let work = async move {
                 let path = head.uri.path().to_owned();
-                if let Err(failure) = scope::check(&caller, called, message.first()) {
+                if let Err(failure) = admitted(message.first()) {
                     return Ok(status(Refusal::denied(failure)).into_http());
                 }
                 let checked = message.check_length().and_then(|()| entries::check(&path, message.bytes()));
@@ -209,7 +215,7 @@ where
         Kind::Link => {
             let (mut head, body) = request.into_parts();
             let message = Gathered::first_message(body).await;
-            if let Err(failure) = scope::check(&caller, called, message.first()) {
+            if let Err(failure) = admitted(message.first()) {
                 return Ok(status(Refusal::denied(failure)).into_http());
             }
             let body = Body::new(message);
@@ -222,7 +228,7 @@ where
         Kind::Stream | Kind::Download => {
             let (head, body) = request.into_parts();
             let message = Gathered::message(body).await;
-            if let Err(failure) = scope::check(&caller, called, message.first()) {
+            if let Err(failure) = admitted(message.first()) {
                 return Ok(status(Refusal::denied(failure)).into_http());
             }
             let request = Request::from_parts(head, Body::new(message));

@@ -21,6 +21,7 @@ use crate::dispatcher::lease::secret_digest;
 use crate::dispatcher::local::LocalReport;
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::report::BatchReport;
+use crate::identity::Principal;
 use crate::store::LeaseProof;
 
 /// `AgentService` as a gRPC server.
@@ -38,11 +39,12 @@ impl v1::agent_service_server::AgentService for AgentService {
         requests: Request<Streaming<v1::ServeRequest>>,
     ) -> Result<Response<Self::ServeStream>, Status> {
         let refused = requests.extensions().get::<RefusedMessage>().cloned().unwrap_or_default();
+        let ended = Principal::of(&requests)?.ended();
         let mut requests = requests.into_inner();
         let hello = link::hello(&mut requests, &refused).await?;
         let heartbeat = self.0.settings().heartbeat;
         let encode = move |delivery| link::message(delivery, heartbeat);
-        let feed = self.0.serve(hello, link::answers(requests, refused), encode).await.map_err(status)?;
+        let feed = self.0.serve(hello, link::answers(requests, refused, ended), encode).await.map_err(status)?;
         let answers = feed.map(|message| message.map_err(status));
         Ok(Response::new(Box::pin(answers)))
     }

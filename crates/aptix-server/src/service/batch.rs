@@ -27,6 +27,7 @@ use crate::dispatcher::decided::Decided;
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::submit::log_repeated;
 use crate::dispatcher::watch::BatchUpdate;
+use crate::identity::Principal;
 use crate::store::BatchSelector;
 use crate::ticket::Asker;
 
@@ -87,7 +88,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         &self,
         request: Request<v1::RejectBatchRequest>,
     ) -> Result<Response<v1::RejectBatchResponse>, Status> {
-        let request = request.into_inner();
+        let request = signed(request, |request| &mut request.reviewer)?;
         let call = Called::begin("RejectBatch", &request.workspace_id, &request.batch_id);
         let Decided { batch, step } = call.done(self.reject(request)).await?;
         Ok(Response::new(fit::rejected(batch.into(), step.map(Into::into))))
@@ -97,7 +98,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         &self,
         request: Request<v1::ApproveBatchRequest>,
     ) -> Result<Response<v1::ApproveBatchResponse>, Status> {
-        let request = request.into_inner();
+        let request = signed(request, |request| &mut request.reviewer)?;
         let view = View::asked(request.view).map_err(status)?;
         let call = Called::begin("ApproveBatch", &request.workspace_id, &request.batch_id);
         let Decided { batch, step } = call.done(self.approve(request)).await?;
@@ -109,7 +110,7 @@ impl v1::batch_service_server::BatchService for BatchService {
         request: Request<v1::RevertBatchRequest>,
     ) -> Result<Response<v1::RevertBatchResponse>, Status> {
         let began = Instant::now();
-        let request = request.into_inner();
+        let request = signed(request, |request| &mut request.author)?;
         let view = View::asked(request.view).map_err(status)?;
         let call = Called::begin("RevertBatch", &request.workspace_id, &request.batch_id);
         let batch = call.done(revert::revert(&self.dispatcher, request, began)).await?;
@@ -167,11 +168,19 @@ impl v1::batch_service_server::BatchService for BatchService {
         &self,
         request: Request<v1::CancelBatchRequest>,
     ) -> Result<Response<v1::CancelBatchResponse>, Status> {
-        let request = request.into_inner();
+        let request = signed(request, |request| &mut request.author)?;
         let call = Called::begin("CancelBatch", &request.workspace_id, &request.batch_id);
         let batch = call.done(self.cancel(request)).await?;
         Ok(Response::new(v1::CancelBatchResponse { batch: Some(fit::answer(batch.into())) }))
     }
+}
+
+/// The message of a call, with the name of the caller's token beside the name in it.
+fn signed<T>(request: Request<T>, name: impl FnOnce(&mut T) -> &mut String) -> Result<T, Status> {
+    let caller = Principal::of(&request)?.clone();
+    let mut request = request.into_inner();
+    caller.sign(name(&mut request));
+    Ok(request)
 }
 
 /// The trace of a call that describes a batch.

@@ -148,13 +148,20 @@ pub(super) struct Ending {
     inner: Body,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     why: fn() -> Failure,
+    /// Whether what is there is sent first.
+    is_patient: bool,
     ended: bool,
 }
 
 impl Ending {
-    /// Ends the answers once `closing` is cancelled.
-    pub(super) fn new(inner: Body, closing: CancellationToken, why: fn() -> Failure) -> Self {
-        Self { inner, closing: Box::pin(closing.cancelled_owned()), why, ended: false }
+    /// Ends the answers once `closing` is cancelled and what is there has been sent.
+    pub(super) fn after_what_is_there(inner: Body, closing: CancellationToken, why: fn() -> Failure) -> Self {
+        Self { inner, closing: Box::pin(closing.cancelled_owned()), why, is_patient: true, ended: false }
+    }
+
+    /// Ends the answers as soon as `closing` is cancelled.
+    pub(super) fn at_once(inner: Body, closing: CancellationToken, why: fn() -> Failure) -> Self {
+        Self { is_patient: false, ..Self::after_what_is_there(inner, closing, why) }
     }
 }
 
@@ -166,12 +173,18 @@ impl HttpBody for Ending {
         if self.ended {
             return Poll::Ready(None);
         }
-        // An answer in flight is finished first.
-        if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(context) {
-            return Poll::Ready(frame);
+        let is_over = !self.is_patient && self.closing.as_mut().poll(context).is_ready();
+        if !is_over {
+            if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(context) {
+                return Poll::Ready(frame);
+            }
+            if !self.is_patient {
+                return Poll::Pending;
+            }
+            ready!(self.closing.as_mut().poll(context));
         }
-        ready!(self.closing.as_mut().poll(context));
         self.ended = true;
+        self.inner = Body::empty();
         let mut trailers = HeaderMap::new();
         let ended = status(Refusal::denied((self.why)())).add_header(&mut trailers);
         Poll::Ready(Some(ended.map(|()| Frame::trailers(trailers))))
@@ -179,5 +192,35 @@ impl HttpBody for Ending {
 
     fn is_end_stream(&self) -> bool {
         self.ended || self.inner.is_end_stream()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers without an end.
+    struct Endless;
+
+    impl HttpBody for Endless {
+        type Data = Bytes;
+        type Error = Status;
+
+        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Item> {
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"x")))))
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_that_never_pause_end_at_once() {
+        let closing = CancellationToken::new();
+        let mut body =
+            Body::new(Ending::at_once(Body::new(Endless), closing.clone(), crate::identity::unauthenticated));
+        for _ in 0..3 {
+            assert!(next_frame(&mut body).await.unwrap().unwrap().is_data());
+        }
+        closing.cancel();
+        assert!(next_frame(&mut body).await.unwrap().unwrap().is_trailers());
+        assert!(next_frame(&mut body).await.is_none());
     }
 }

@@ -1,5 +1,7 @@
 //! The two directions of `AgentService.Serve`: what an agent sends as domain values, and what it is sent as messages.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use aptix_model::cursor::Cursor;
@@ -12,6 +14,7 @@ use aptix_model::wire::v1::serve_request::Message as Sent;
 use aptix_model::wire::v1::serve_response::Message;
 use aptix_model::wire::{self, event_message, fit, v1};
 use tokio_stream::{Stream, StreamExt};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::{Code, Status, Streaming};
 use tonic_types::StatusExt;
 
@@ -23,6 +26,7 @@ use crate::dispatcher::lease::secret_digest;
 use crate::dispatcher::questions::{Answered, Asked};
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::stream::Start;
+use crate::identity::unauthenticated;
 
 /// Waits for the first message.
 pub(super) async fn hello(
@@ -53,8 +57,32 @@ fn read(hello: v1::Hello) -> Result<Hello, Refusal> {
     Ok(Hello { workspace, agent, from, held, presence: Presence::try_from(hello)? })
 }
 
-/// What follows the first message.
+/// What follows the first message, until the agent may not call any more: then its feed ends, whether it takes anything of it or not.
 pub(super) fn answers(
+    requests: Streaming<v1::ServeRequest>,
+    refused: RefusedMessage,
+    ended: CancellationToken,
+) -> impl Stream<Item = Result<Answered, Refusal>> + Send + Unpin {
+    UntilEnded { answers: heard(requests, refused), ended: Box::pin(ended.cancelled_owned()) }
+}
+
+struct UntilEnded<A> {
+    answers: A,
+    ended: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl<A: Stream<Item = Result<Answered, Refusal>> + Unpin> Stream for UntilEnded<A> {
+    type Item = Result<Answered, Refusal>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.ended.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Some(Err(Refusal::denied(unauthenticated()))));
+        }
+        Pin::new(&mut self.answers).poll_next(context)
+    }
+}
+
+fn heard(
     requests: Streaming<v1::ServeRequest>,
     refused: RefusedMessage,
 ) -> impl Stream<Item = Result<Answered, Refusal>> + Send + Unpin {

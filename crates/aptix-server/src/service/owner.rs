@@ -25,7 +25,9 @@ pub enum Unanswered {
     #[error("{0}")]
     Refused(String),
     /// The server failed, or is gone.
-    #[error("the server did not answer: {0}")]
+    #[error(
+        "the server did not answer: {0}; whether it did what was asked is not known: look with `aptix-server token list`"
+    )]
     Failed(String),
 }
 
@@ -33,7 +35,9 @@ impl From<Status> for Unanswered {
     fn from(status: Status) -> Self {
         let message = status.message().to_owned();
         match status.code() {
-            Code::Unavailable | Code::Internal | Code::Unknown | Code::DeadlineExceeded => Self::Failed(message),
+            Code::Unavailable | Code::Internal | Code::Unknown | Code::DeadlineExceeded | Code::Cancelled => {
+                Self::Failed(message)
+            }
             _ => Self::Refused(message),
         }
     }

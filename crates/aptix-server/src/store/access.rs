@@ -25,13 +25,15 @@ pub struct Tokens {
     pub readable: Vec<KeptToken>,
     /// What is wrong with each other one, which is of no use.
     pub damaged: Vec<String>,
+    /// Whether a token was made, as is known beside the records: also where these were lost.
+    pub are_needed: bool,
 }
 
 impl Tokens {
     /// Whether no token was ever made.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.readable.is_empty() && self.damaged.is_empty()
+        self.readable.is_empty() && self.damaged.is_empty() && !self.are_needed
     }
 }
 
@@ -64,7 +66,7 @@ pub(super) struct KeptInMemory(BTreeMap<TokenName, KeptToken>);
 
 impl KeptInMemory {
     pub(super) fn all(&self) -> Tokens {
-        Tokens { readable: self.0.values().cloned().collect(), damaged: Vec::new() }
+        Tokens { readable: self.0.values().cloned().collect(), ..Tokens::default() }
     }
 
     pub(super) fn add(&mut self, kept: KeptToken, has: impl FnOnce(&WorkspaceId) -> bool) -> TokenAdded {

@@ -75,21 +75,21 @@ const fn letter(role: Role) -> char {
     }
 }
 
-fn new(name: &str, role: Role, scope: Scope, expires: Option<UnixMillis>) -> NewToken {
+pub(crate) fn new(name: &str, role: Role, scope: Scope, expires: Option<UnixMillis>) -> NewToken {
     NewToken { name: name.parse().unwrap(), role, scope, expires }
 }
 
-fn one(workspace: &str) -> Scope {
+pub(crate) fn one(workspace: &str) -> Scope {
     Scope::One(workspace.parse().unwrap())
 }
 
 /// Makes a token before the server starts.
-async fn make(registry: &Registry, asked: NewToken) -> String {
+pub(crate) async fn make(registry: &Arc<Registry>, asked: NewToken) -> String {
     registry.create(asked).await.unwrap().1.to_string()
 }
 
 /// A store with the workspaces `own` and `other`.
-async fn store_with_workspaces() -> (Arc<dyn Store>, Registry) {
+pub(crate) async fn store_with_workspaces() -> (Arc<dyn Store>, Arc<Registry>) {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let registry = Registry::load(Arc::clone(&store)).await.unwrap();
     for workspace in ["own", "other"] {
@@ -99,7 +99,7 @@ async fn store_with_workspaces() -> (Arc<dyn Store>, Registry) {
     (store, registry)
 }
 
-fn bearer(token: &str) -> Vec<String> {
+pub(crate) fn bearer(token: &str) -> Vec<String> {
     vec![format!("Bearer {token}")]
 }
 
@@ -119,7 +119,7 @@ async fn call(clients: &Clients, method: Method, workspace: &str, authorizations
     Ok(())
 }
 
-fn authorize(headers: &mut MetadataMap, authorizations: &[String]) {
+pub(crate) fn authorize(headers: &mut MetadataMap, authorizations: &[String]) {
     for value in authorizations {
         headers.append("authorization", value.parse::<AsciiMetadataValue>().unwrap());
     }
@@ -268,11 +268,11 @@ async fn an_operator_makes_and_ends_tokens() {
     assert_eq!(told(&call(&clients, Method::ListWorkspaces, "", &[]).await).0, Code::Unauthenticated);
 }
 
-fn admin(clients: &Clients) -> AdminServiceClient<Channel> {
+pub(crate) fn admin(clients: &Clients) -> AdminServiceClient<Channel> {
     AdminServiceClient::new(clients.channel.clone())
 }
 
-fn with<T>(token: &str, message: T) -> Request<T> {
+pub(crate) fn with<T>(token: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
     authorize(request.metadata_mut(), &bearer(token));
     request

@@ -40,6 +40,7 @@ mod session_store;
 mod sessions;
 mod store_contract;
 mod submit;
+mod token_changes;
 mod tool_calls;
 mod tool_writes;
 mod tools;

@@ -2,7 +2,7 @@
 /// A token, without its secret.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Token {
-    /// Its name, by which the record of what was done says who did it.
+    /// Its name, which the record of a batch says beside the name that who approved, rejected, withdrew or reverted it gave.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     /// What its holder may do.
@@ -225,8 +225,8 @@ pub mod admin_service_client {
         /// - INVALID_ARGUMENT: the name is not one, the role is unknown, the time it expires at is not in the future, or the role is
         ///   OPERATOR and one workspace is named.
         /// - NOT_FOUND: there is no such workspace.
-        /// - ALREADY_EXISTS: the name belongs to another token, which may be revoked. Names are not used again, as the record of
-        ///   what was done says them.
+        /// - ALREADY_EXISTS: the name belongs to another token, which may be revoked. Names are not used again, as records of
+        ///   batches say them.
         /// - RESOURCE_EXHAUSTED: the server keeps as many tokens as it can.
         pub async fn create_token(
             &mut self,
@@ -356,8 +356,8 @@ pub mod admin_service_server {
         /// - INVALID_ARGUMENT: the name is not one, the role is unknown, the time it expires at is not in the future, or the role is
         ///   OPERATOR and one workspace is named.
         /// - NOT_FOUND: there is no such workspace.
-        /// - ALREADY_EXISTS: the name belongs to another token, which may be revoked. Names are not used again, as the record of
-        ///   what was done says them.
+        /// - ALREADY_EXISTS: the name belongs to another token, which may be revoked. Names are not used again, as records of
+        ///   batches say them.
         /// - RESOURCE_EXHAUSTED: the server keeps as many tokens as it can.
         async fn create_token(
             &self,

@@ -49,6 +49,7 @@ use self::lock::Locked;
 use self::record::Marker;
 use self::rounds::Rounds;
 use self::tables::Tables;
+use self::tokens::Needed;
 use self::unnamed::{Attention, unname};
 use self::writes::{append, append_local, counters, transition};
 use super::access::{KeptToken, TokenAdded, Tokens};
@@ -72,6 +73,7 @@ pub struct EmbeddedStore {
     /// Uploads to be discarded for which the queue had no room.
     overflow: Arc<Mutex<Vec<UploadId>>>,
     attention: Arc<Attention>,
+    tokens_needed: Arc<Needed>,
     committer: Mutex<Option<JoinHandle<()>>>,
     /// Held by the committer as well: the directory is this process's until nothing is written any more.
     _locked: Arc<Locked>,
@@ -128,6 +130,7 @@ impl EmbeddedStore {
             groups,
             overflow,
             attention,
+            tokens_needed: Arc::new(Needed::of(dir)),
             committer: Mutex::new(Some(committer)),
             _locked: locked,
             failed,
@@ -203,11 +206,13 @@ impl Store for EmbeddedStore {
     }
 
     fn tokens(&self) -> Answer<'_, Tokens> {
-        self.read(|now| now.tokens())
+        let needed = Arc::clone(&self.tokens_needed);
+        self.read(move |now| Ok(Tokens { are_needed: needed.is_said(), ..now.tokens()? }))
     }
 
     fn add_token(&self, token: KeptToken) -> Answer<'_, TokenAdded> {
-        self.write(Flush::Now, move |view| tokens::add(view, &token))
+        let needed = Arc::clone(&self.tokens_needed);
+        self.write(Flush::Now, move |view| tokens::add(view, &token, &needed))
     }
 
     fn end_token(&self, name: TokenName, ended: Ended) -> Answer<'_, Option<Token>> {

@@ -1,5 +1,7 @@
 //! Tokens in the tables: a record each, by name.
 
+use std::path::{Path, PathBuf};
+
 use aptix_model::id::{TokenName, WorkspaceId};
 use aptix_model::record::UnixMillis;
 use aptix_model::token::{Ended, Ending, Role, Scope, Token};
@@ -8,13 +10,36 @@ use fjall::{Readable, Slice};
 use super::committer::{Put, View};
 use super::instant::Instant;
 use super::keys;
+use super::own_files;
 use super::record::{self, Counters, VERSION, Writer, read_version};
 use super::tables::failed;
 use crate::store::StoreError;
 use crate::store::access::{KeptToken, TokenAdded, Tokens, added};
 
+/// The file that says that calls need a token. It lies beside the journals, so that their loss opens the server to nobody.
+pub(super) struct Needed(PathBuf);
+
+impl Needed {
+    /// That of a data directory.
+    pub(super) fn of(dir: &Path) -> Self {
+        Self(dir.join("tokens-needed"))
+    }
+
+    pub(super) fn is_said(&self) -> bool {
+        self.0.exists()
+    }
+
+    fn say(&self) -> Result<(), StoreError> {
+        if self.is_said() {
+            return Ok(());
+        }
+        let text = b"Calls need a token, also where no token is left.\n";
+        own_files::replace(&self.0, text).map(drop).map_err(|error| own_files::failed("make a token", &self.0, &error))
+    }
+}
+
 /// Keeps a new token.
-pub(super) fn add(view: &View<'_>, kept: &KeptToken) -> Result<(TokenAdded, Vec<Put>), StoreError> {
+pub(super) fn add(view: &View<'_>, kept: &KeptToken, needed: &Needed) -> Result<(TokenAdded, Vec<Put>), StoreError> {
     let token = &kept.token;
     let key = keys::token(&token.name);
     let others = view.beginning_with(keys::TOKENS)?;
@@ -23,8 +48,11 @@ pub(super) fn add(view: &View<'_>, kept: &KeptToken) -> Result<(TokenAdded, Vec<
         Scope::One(workspace) => view.get(&keys::workspace(workspace))?,
     };
     let added = added(token, others.contains_key(&key), others.len(), |_| workspace.is_some());
-    let puts = if added == TokenAdded::New { vec![Put::Record(key, encode(kept))] } else { Vec::new() };
-    Ok((added, puts))
+    if added != TokenAdded::New {
+        return Ok((added, Vec::new()));
+    }
+    needed.say()?;
+    Ok((added, vec![Put::Record(key, encode(kept))]))
 }
 
 /// Ends a token.

@@ -32,12 +32,18 @@ pub struct Findings {
     pub blob_bytes: u64,
 }
 
+/// Whether a directory has a store in it.
+#[must_use]
+pub fn is_store(dir: &Path) -> bool {
+    dir.join("version").exists() || dir.join(marks::FILE).exists()
+}
+
 /// Reads everything in a data directory that no server uses.
 ///
 /// # Errors
 /// When there is no data directory, a server uses it, or the system refuses.
 pub fn verify(dir: &Path) -> Result<Findings, StoreError> {
-    if !dir.join("version").exists() && !dir.join(marks::FILE).exists() {
+    if !is_store(dir) {
         let cause = format!("{} has no store in it", dir.display());
         return Err(StoreError::Failed { action: "verify the data directory", cause });
     }
