@@ -122,6 +122,55 @@ fn a_token_is_made_kept_sent_and_revoked() {
     }
 }
 
+/// Each role does its work with its token: what an author sent and a reviewer approved while no agent was there is applied by one
+/// that comes later, and the record names the tokens.
+#[test]
+fn each_role_does_its_work_with_its_token() {
+    let machine = Machine::new();
+    write(&machine.path("server.toml"), "[workspaces.demo]\napproval = \"always\"\n");
+    let config = machine.path("server.toml");
+    let server = machine.server_that(|command| {
+        command.arg("--config").arg(config);
+    });
+    assert!(administer(&machine, &["workspace", "create", "demo"]).status().unwrap().success());
+    let [author, reviewer, agent] = [("orchestrator", "ann"), ("reviewer", "rita"), ("agent", "laptop")]
+        .map(|(role, name)| make(&machine, "demo", role, name));
+    let call = |token: &str, command: &str, arguments: &[&str]| {
+        let url = server.url();
+        let mut call = machine.aptix(&[command, "--server", &url, "--workspace", "demo"]);
+        call.args(arguments).env("APTIX_TOKEN", token).output().unwrap()
+    };
+    write(&machine.path("sent.json"), &create("a.txt", "text\n"));
+    let sent = call(&author, "submit", &["--json", "sent.json"]);
+    let answer: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
+    assert_eq!(answer["state"], "PENDING_APPROVAL", "{answer} {}", said(&sent));
+    let batch = answer["batchId"].as_str().unwrap();
+    assert!(said(&call(&author, "approve", &[batch])).contains("PERMISSION_DENIED"));
+    let approved = call(&reviewer, "approve", &["--reviewer", "Rita", batch]);
+    assert!(approved.status.success(), "{}", said(&approved));
+    let _agent = machine.agent_in(&server, "auto", |command| {
+        command.env("APTIX_TOKEN", &agent);
+    });
+    let shown = || String::from_utf8(call(&author, "show", &["--json", batch]).stdout).unwrap();
+    eventually("the batch ends", || shown().contains("APPLIED") || shown().contains("FAILED"));
+    let shown = shown();
+    assert!(shown.contains("\"state\":\"APPLIED\"") || shown.contains("\"state\": \"APPLIED\""), "{shown}");
+    assert!(shown.contains("Rita (token rita)"), "{shown}");
+    // It compares the server's files with its own at each connect, and reports what was done beside it.
+    let url = server.url();
+    let local = with_input(&mut machine.aptix(&["apply", "--root", "project"]), &create("b.txt", "here\n"));
+    assert!(local.status.success(), "{}", said(&local));
+    let read = || {
+        let mut command = machine.aptix(&["read", "--server", &url, "--workspace", "demo", "b.txt"]);
+        command.env("APTIX_TOKEN", &author).output().unwrap().stdout
+    };
+    eventually("the local batch is listed", || {
+        String::from_utf8(call(&author, "batches", &["--json"]).stdout).unwrap().contains("b.txt")
+            || read() == b"here\n"
+    });
+    assert!(!machine.logged("agent.log").contains("PERMISSION_DENIED"), "{}", machine.logged("agent.log"));
+}
+
 /// What was made and what was revoked outlives a killed server; commands work beside it, after it, and several at once.
 #[test]
 fn tokens_are_administered_with_and_without_a_server() {

@@ -1,5 +1,6 @@
 //! Tokens, between the wire and the model.
 
+use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
 
 use super::field::{id, millis, missing, unknown_enum};
@@ -26,19 +27,23 @@ impl Role {
 }
 
 impl Scope {
-    /// Reads the one workspace from the field of this name; empty stands for all of them.
+    /// Reads the one workspace from the field of this name, or `*` for all of them.
     ///
     /// # Errors
-    /// INVALID_REQUEST (ID_FORMAT), naming the field.
+    /// INVALID_REQUEST (MISSING, ID_FORMAT), naming the field.
     pub fn from_wire(field: &str, workspace: &str) -> Result<Self, Failure> {
-        if workspace.is_empty() { Ok(Self::All) } else { id(field, workspace).map(Self::One) }
+        match workspace {
+            "" => Err(missing(field, "a workspace's id, or * for all workspaces")),
+            "*" => Ok(Self::All),
+            one => id(field, one).map(Self::One),
+        }
     }
 
     /// The one workspace, as [`from_wire`](Self::from_wire) reads it.
     #[must_use]
     pub fn to_wire(&self) -> String {
         match self {
-            Self::All => String::new(),
+            Self::All => "*".to_owned(),
             Self::One(workspace) => workspace.to_string(),
         }
     }

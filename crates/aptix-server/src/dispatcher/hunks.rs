@@ -52,8 +52,8 @@ impl Dispatcher {
     /// answers the batch as it is.
     ///
     /// # Errors
-    /// REQUEST_ID_REUSED, NOT_FOUND, WRONG_OWNER, HUNK_EXPIRED, ALREADY_APPLIED, INVALID_STATE (NOT_PREPARED, OTHER_KIND), or when
-    /// the store fails.
+    /// REQUEST_ID_REUSED, NOT_FOUND, WRONG_OWNER, HUNK_EXPIRED, ALREADY_APPLIED, INVALID_STATE (NOT_PREPARED, OTHER_KIND),
+    /// POLICY_DENIED (RESTRICTED_MODE), or when the store fails.
     pub async fn apply_plan(self: &Arc<Self>, applying: Applying, began: Instant) -> Result<BatchRecord, Refusal> {
         let Applying { workspace, hunk, owner, request_id, .. } = &applying;
         let which = BatchSelector::Request(request_id.clone());
@@ -64,8 +64,18 @@ impl Dispatcher {
         if newest.state != BatchState::Failed {
             let by = (owner.clone(), request_id.clone());
             let freed = self.free(workspace.clone(), newest.id, (PlanName::Hunk(*hunk), by)).await;
-            let is_replaced = freed.is_err() && self.newest(workspace, *hunk).await?.id != newest.id;
+            let is_late = freed.as_ref().is_err_and(|refusal| {
+                refusal.failures().first().is_some_and(|failure| failure.detail == Some(Detail::NotPrepared))
+            });
+            let is_replaced = is_late && self.newest(workspace, *hunk).await?.id != newest.id;
             return if is_replaced { Err(of_hunk(HunkError::Replaced(*hunk))) } else { freed };
+        }
+        // An earlier version did not look a batch up by the request that let it be applied.
+        if newest.preparation().is_some_and(|preparation| preparation.freed.as_ref() == Some(request_id)) {
+            return repeated(newest, &applying, began);
+        }
+        if let Some(failure) = left_open(&newest) {
+            return Err(Refusal::denied(failure));
         }
         let preparation = self.may_use(&newest, owner, PlanName::Hunk(*hunk))?;
         let source = Source::Prepared(Box::new(Preparation {
@@ -91,6 +101,17 @@ impl Dispatcher {
             Err(refusal) => refusal,
         }
     }
+}
+
+/// Why a plan that failed cannot be applied again: it may have been written.
+fn left_open(batch: &BatchRecord) -> Option<Failure> {
+    let failures = &batch.report.as_ref()?.failures;
+    failures.iter().any(|failure| failure.reason == Reason::NeedsOperator).then(|| {
+        let message = format!("the prepared edit was let be applied as batch {}, and may have been written", batch.id);
+        Failure::new(Reason::InvalidState, message)
+            .detail(Detail::NotPrepared)
+            .hint("read the file; prepare the edit anew if it is not there")
+    })
 }
 
 /// Whether this is a file of a batch that was prepared with others.

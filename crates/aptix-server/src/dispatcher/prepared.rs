@@ -216,8 +216,8 @@ impl Dispatcher {
         }
     }
 
-    /// Ends batches whose time is over, up to a bounded number; answers how many. Those that cannot be ended, because their
-    /// records are damaged, keep no others from their end.
+    /// Ends batches whose time is over, up to a bounded number; answers how many. Those whose records are damaged keep no others
+    /// from their end; where the store takes no writes, none is tried after the first.
     ///
     /// # Errors
     /// When the store fails.
@@ -231,6 +231,9 @@ impl Dispatcher {
             for Due { key: (_, id), workspace } in due {
                 match self.end_expired(&workspace, id, now).await {
                     Ok(_) => ended += 1,
+                    Err(refusal) if refusal.failures().iter().any(|failure| failure.reason == Reason::Unavailable) => {
+                        return Err(refusal);
+                    }
                     Err(refusal) => {
                         tracing::warn!(BatchId = %id, ?refusal, "a batch whose time is over could not be ended");
                     }

@@ -45,7 +45,7 @@ impl Principal {
     /// # Errors
     /// When it did not come through admission.
     pub fn of<T>(request: &Request<T>) -> Result<&Self, Status> {
-        request.extensions().get().ok_or_else(|| Status::internal("nobody looked at who makes the call"))
+        request.extensions().get().ok_or_else(|| Status::internal("the call did not come through admission"))
     }
 
     /// Whether this caller may call this method at all; `None` stands for a method of another protocol, such as reflection.

@@ -1,6 +1,6 @@
 //! The tokens of a store, in memory: looked up with every call, ended at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,6 +46,8 @@ pub struct Registry {
 struct Known {
     /// Those that have not ended.
     good: HashMap<Sha256Digest, Arc<Held>>,
+    /// Those that ended since the start: a write that failed may have left them as they were in the store.
+    ended: HashSet<TokenName>,
     /// Cancelled once a token was made: until then callers need none.
     closed: CancellationToken,
 }
@@ -87,7 +89,7 @@ impl Registry {
         Ok(Arc::new(Self {
             store,
             clock: Clock::default(),
-            known: RwLock::new(Known { good, closed }),
+            known: RwLock::new(Known { good, ended: HashSet::new(), closed }),
             changes: Mutex::default(),
             is_uncertain: AtomicBool::new(false),
             tasks: TaskTracker::new(),
@@ -175,7 +177,9 @@ impl Registry {
     fn know(&self, kept: impl IntoIterator<Item = KeptToken>) {
         let mut known = self.write();
         for (digest, held) in kept.into_iter().map(entry) {
-            known.good.entry(digest).or_insert(held);
+            if !known.ended.contains(&held.token.name) {
+                known.good.entry(digest).or_insert(held);
+            }
         }
         known.closed.cancel();
     }
@@ -207,7 +211,10 @@ impl Registry {
 
     /// Ends tokens in memory, and answers their names.
     fn let_go(&self, ends: impl Fn(&Token) -> bool) -> Vec<TokenName> {
-        let gone = self.write().good.extract_if(|_, held| ends(&held.token)).collect::<Vec<_>>();
+        let mut known = self.write();
+        let gone = known.good.extract_if(|_, held| ends(&held.token)).collect::<Vec<_>>();
+        known.ended.extend(gone.iter().map(|(_, held)| held.token.name.clone()));
+        drop(known);
         gone.into_iter()
             .map(|(_, held)| {
                 held.ended.cancel();
@@ -239,8 +246,9 @@ impl Registry {
         }
     }
 
-    /// Knows what the store has after a write whose end is not known.
+    /// Knows what the store has after a write whose end is not known. What has ended here stays so, whatever the store has of it.
     async fn look_again(&self) {
+        let _turn = self.changes.lock().await;
         match self.store.tokens().await {
             Ok(tokens) if tokens.is_empty() => {}
             Ok(tokens) => self.know(tokens.readable.into_iter().filter(|kept| kept.token.ended.is_none())),

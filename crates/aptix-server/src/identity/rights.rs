@@ -8,16 +8,15 @@ pub(super) const fn roles(method: Method) -> &'static [Role] {
     match method {
         Method::CreateToken | Method::ListTokens | Method::RevokeToken | Method::CreateWorkspace => &[Operator],
         Method::GetWorkspace | Method::ListWorkspaces => &[Orchestrator, Agent, Reviewer, Reader, Operator],
-        Method::GetBatch
-        | Method::GetChange
+        // The agent reads batches that it was sent without their content, and compares the server's files with its own.
+        Method::GetBatch | Method::StatFiles | Method::ListFiles => &[Orchestrator, Agent, Reviewer, Reader],
+        Method::GetChange
         | Method::ListBatches
         | Method::WatchBatch
         | Method::WatchWorkspace
         | Method::GetSession
         | Method::ReadFile
         | Method::ReadFiles
-        | Method::StatFiles
-        | Method::ListFiles
         | Method::SearchFiles
         | Method::ListTools
         | Method::GetGuidance => &[Orchestrator, Reviewer, Reader],

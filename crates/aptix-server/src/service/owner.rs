@@ -25,9 +25,7 @@ pub enum Unanswered {
     #[error("{0}")]
     Refused(String),
     /// The server failed, or is gone.
-    #[error(
-        "the server did not answer: {0}; whether it did what was asked is not known: look with `aptix-server token list`"
-    )]
+    #[error("the server did not answer: {0}; whether it did what was asked is not known: list what there is")]
     Failed(String),
 }
 

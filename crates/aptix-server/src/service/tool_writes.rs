@@ -80,7 +80,8 @@ impl Writing<'_> {
         }
     }
 
-    /// Has the agent say which files the absolute paths of a call lead to. Any other one stays, and is refused like a bad path.
+    /// Has the agent say which files the absolute paths of a call lead to. One that leads to none of its files stays, and is
+    /// refused like a bad path; without an agent that answers the call is refused.
     async fn resolve(&self, call: &mut Call) -> Result<(), Refusal> {
         let paths = call.absolute_paths();
         if paths.is_empty() {

@@ -37,7 +37,8 @@ async fn a_call_that_was_begun_with_a_good_token_is_refused_after_its_end() {
     let revoke = v1::RevokeTokenRequest { name: "operator".to_owned() };
     admin(&clients).revoke_token(with(&other, revoke)).await.unwrap();
     let role = v1::Role::Operator.into();
-    sender.send(v1::CreateTokenRequest { name: "kept".to_owned(), role, ..Default::default() }).await.unwrap();
+    let (name, workspace_id) = ("kept".to_owned(), "*".to_owned());
+    sender.send(v1::CreateTokenRequest { name, role, workspace_id, expire_time: None }).await.unwrap();
     drop(sender);
     let refused = begun.join_all().await.remove(0).unwrap_err();
     assert_eq!(refused.code(), Code::Unauthenticated);

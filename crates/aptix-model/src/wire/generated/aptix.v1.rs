@@ -8,7 +8,7 @@ pub struct Token {
     /// What its holder may do.
     #[prost(enumeration = "Role", tag = "2")]
     pub role: i32,
-    /// The one workspace that it is for. Empty if it is for all of them.
+    /// The one workspace that it is for, or `*` if it is for all of them.
     #[prost(string, tag = "3")]
     pub workspace_id: ::prost::alloc::string::String,
     /// When it was made.
@@ -33,7 +33,7 @@ pub struct CreateTokenRequest {
     /// What its holder may do.
     #[prost(enumeration = "Role", tag = "2")]
     pub role: i32,
-    /// The one workspace that it is for. Empty for all of them, also those that are created later.
+    /// The one workspace that it is for, or `*` for all of them, also those that are created later.
     #[prost(string, tag = "3")]
     pub workspace_id: ::prost::alloc::string::String,
     /// When it expires. Absent if it does not.
@@ -222,8 +222,8 @@ pub mod admin_service_client {
         /// call needs one, and that stays so when all tokens are revoked.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: the name is not one, the role is unknown, the time it expires at is not in the future, or the role is
-        ///   OPERATOR and one workspace is named.
+        /// - INVALID_ARGUMENT: the name is not one, the workspace is not given, the role is not given or unknown, the time it expires at
+        ///   is not in the future, or the role is OPERATOR and one workspace is named.
         /// - NOT_FOUND: there is no such workspace.
         /// - ALREADY_EXISTS: the name belongs to another token, which may be revoked. Names are not used again, as records of
         ///   batches say them.
@@ -353,8 +353,8 @@ pub mod admin_service_server {
         /// call needs one, and that stays so when all tokens are revoked.
         ///
         /// Errors:
-        /// - INVALID_ARGUMENT: the name is not one, the role is unknown, the time it expires at is not in the future, or the role is
-        ///   OPERATOR and one workspace is named.
+        /// - INVALID_ARGUMENT: the name is not one, the workspace is not given, the role is not given or unknown, the time it expires at
+        ///   is not in the future, or the role is OPERATOR and one workspace is named.
         /// - NOT_FOUND: there is no such workspace.
         /// - ALREADY_EXISTS: the name belongs to another token, which may be revoked. Names are not used again, as records of
         ///   batches say them.

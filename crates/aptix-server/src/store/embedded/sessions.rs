@@ -51,8 +51,10 @@ pub(super) fn admit(view: &View<'_>, batch: &BatchRecord) -> Result<Result<Vec<P
 /// What lists a batch in flight, or ends that, after it was in another state.
 pub(super) fn put_flight(former: Option<BatchState>, batch: &BatchRecord) -> Option<Put> {
     let key = keys::in_flight(&batch.workspace, &session::of(&batch.origin)?, batch.id);
-    match (former.is_some_and(is_in_flight), is_in_flight(batch.state)) {
-        (false, true) => Some(Put::Record(key, record::encode_id(batch.id.0))),
+    // An earlier version listed batches that wait for a person, too.
+    let may_be_listed = |state| is_in_flight(state) || state == BatchState::PendingApproval;
+    match (former.is_some_and(may_be_listed), is_in_flight(batch.state)) {
+        (_, true) if !former.is_some_and(is_in_flight) => Some(Put::Record(key, record::encode_id(batch.id.0))),
         (true, false) => Some(Put::RemoveRecord(key)),
         _ => None,
     }

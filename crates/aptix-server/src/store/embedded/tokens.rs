@@ -26,7 +26,8 @@ impl Needed {
     }
 
     pub(super) fn is_said(&self) -> bool {
-        self.0.exists()
+        // One that cannot be looked at is taken to be there.
+        !matches!(self.0.try_exists(), Ok(false))
     }
 
     fn say(&self) -> Result<(), StoreError> {
