@@ -80,6 +80,11 @@ impl Writing<'_> {
         }
     }
 
+    /// How long the agent may take from now on: the call has one deadline, however often it waits.
+    fn left(&self) -> Duration {
+        self.patience.saturating_sub(self.began.elapsed())
+    }
+
     /// Has the agent say which files the absolute paths of a call lead to. One that leads to none of its files stays, and is
     /// refused like a bad path; without an agent that answers the call is refused.
     async fn resolve(&self, call: &mut Call) -> Result<(), Refusal> {
@@ -88,7 +93,7 @@ impl Writing<'_> {
             return Ok(());
         }
         let ask = Ask(question::Ask::ResolvePaths(v1::PathsQuestion { paths: paths.clone() }));
-        let deadline = tokio::time::Instant::now() + self.patience;
+        let deadline = tokio::time::Instant::now() + self.left();
         let answer = self.dispatcher.ask(&self.workspace, self.asker, ask, deadline).await?.0;
         let answer::Answer::ResolvePaths(answer) = answer else {
             return Err(wrong(&self.workspace, "it is of another kind"));
@@ -161,7 +166,7 @@ impl Writing<'_> {
         let preparing = Preparing { owner: self.owner()?, life: DEFAULT_LIFE, replaces, hunk: existing };
         self.trace.log(self.began.elapsed(), Event::Received(&batch));
         let submitted = Submitted { submission: self.submission(batch.clone()), document: None, view: View::Full };
-        let asking = (self.asker, self.patience);
+        let asking = (self.asker, self.left());
         let kept = prepared::keep(self.dispatcher, asking, (submitted, &preparing), self.began).await;
         let record = match kept {
             Ok(record) => record,
@@ -235,7 +240,7 @@ impl Writing<'_> {
     }
 
     async fn ended(&self, stored: BatchRecord) -> Result<(BatchRecord, Naming), Refusal> {
-        let deadline = tokio::time::Instant::now() + self.wait;
+        let deadline = tokio::time::Instant::now() + self.wait.min(self.left());
         let record = self.dispatcher.ended(self.asker, stored, deadline).await?;
         Ok((record, self.dispatcher.naming(&self.workspace).await?))
     }
