@@ -26,7 +26,7 @@ use tokio::task::JoinError;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// How long a command waits for its answer.
+/// How long a command waits for a data directory that another process has.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How often a data directory is looked at that another process has.

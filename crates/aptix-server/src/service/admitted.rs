@@ -239,7 +239,7 @@ where
     }
 }
 
-/// Who makes a call, if they may make it. Whether the server is well is told to everybody.
+/// Who makes a call, if they may make it. Calls about the server's health need no token.
 fn identify(registry: &Registry, kind: Kind, caller: Caller, request: &Request<Body>) -> Result<Principal, Failure> {
     if matches!(kind, Kind::Health | Kind::HealthStream) {
         return Ok(Principal::Anyone(CancellationToken::new()));

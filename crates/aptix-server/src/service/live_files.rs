@@ -177,7 +177,7 @@ impl LiveFiles<'_> {
         Ok(answer)
     }
 
-    /// What `check` makes of an answer, by the roots that the agent named. One that came last, and whose agent is gone, is held
+    /// The result of `check` on an answer, by the roots that the agent named. One that came last, and whose agent is gone, is held
     /// to none.
     fn checked<T>(&self, check: impl FnOnce(&[String]) -> Result<T, String>) -> Result<T, Refusal> {
         let serving = self.dispatcher.serving(&self.workspace);

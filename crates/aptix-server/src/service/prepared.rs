@@ -66,7 +66,7 @@ pub(super) async fn keep(
     checked?;
     dispatcher.check_replaced(&submitted.submission, preparing).await?;
     let asked = question(&submitted.submission.batch, &submitted.submission.origin)?;
-    // The agent downloads them for the plan. Where none comes of it, they go as other blobs that no batch names.
+    // The agent downloads them for the plan. If the plan is refused they are removed like every blob that no batch names.
     for (blob, bytes) in contents {
         dispatcher.keep_content(&asker.peer, &submitted.submission.workspace, blob, bytes).await?;
     }
