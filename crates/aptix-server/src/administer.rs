@@ -15,7 +15,7 @@ use aptix_model::token::{Ended, Ending, Role, Scope, Token};
 use aptix_model::wire;
 use aptix_server::dispatcher::approvals::Approvals;
 use aptix_server::identity::NewToken;
-use aptix_server::listen::{incoming, listen_to_owner};
+use aptix_server::listen::{OwnerSocket, incoming, listen_to_owner};
 use aptix_server::mint;
 use aptix_server::options::Options;
 use aptix_server::serve::serve;
@@ -218,7 +218,7 @@ async fn ask<T>(
     let dir = File::open(&order.data_dir).with_context(unusable)?;
     let until = Instant::now() + PATIENCE;
     let store = loop {
-        if let Ok(mut owner) = Owner::connect(&dir).await {
+        if let Ok(mut owner) = Owner::connect(&dir, OwnerSocket::Server).await {
             return Ok(call(&mut owner).await?);
         }
         // A server that starts or ends has the directory, and no socket.
@@ -227,16 +227,22 @@ async fn ask<T>(
             opened => break opened?,
         }
     };
-    let owner = listen_to_owner(&order.data_dir).context("failed to make a socket in the data directory")?;
+    let owner = listen_to_owner(&order.data_dir, OwnerSocket::Command);
+    let owner = owner.context("failed to make a socket in the data directory")?;
     let stop = CancellationToken::new();
     let stopping = stop.clone().cancelled_owned();
     let serving = serve(store, (Options::default(), Approvals::default()), incoming(None, Some(owner)), stopping);
     let asking = async {
         let _stop = stop.drop_guard();
-        let mut owner = Owner::connect(&dir).await.context("failed to reach the server of the data directory")?;
+        let mut owner = Owner::connect(&dir, OwnerSocket::Command)
+            .await
+            .context("failed to reach the server of the data directory")?;
         Ok(call(&mut owner).await?)
     };
     let (served, answer) = tokio::join!(serving, asking);
+    if let Err(error) = OwnerSocket::Command.remove(&order.data_dir) {
+        tracing::warn!(%error, "the command's socket could not be removed");
+    }
     served?;
     answer
 }

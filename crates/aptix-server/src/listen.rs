@@ -14,8 +14,35 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::server::{Connected, TcpConnectInfo, TcpIncoming};
 
-/// The name of the owner's socket.
-const OWNER_SOCKET: &str = "admin.sock";
+/// Which socket in a data directory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OwnerSocket {
+    /// That of a server.
+    Server,
+    /// That of a command for itself, while no server runs: no other command connects to what is about to end.
+    Command,
+}
+
+impl OwnerSocket {
+    fn name(self) -> String {
+        match self {
+            Self::Server => "admin.sock".to_owned(),
+            Self::Command => format!("command-{}.sock", std::process::id()),
+        }
+    }
+
+    /// Removes it, if it is there.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    #[expect(clippy::disallowed_methods, reason = "the server's own data")]
+    pub fn remove(self, data_dir: &Path) -> io::Result<()> {
+        match std::fs::remove_file(data_dir.join(self.name())) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// A connection.
 #[derive(Debug)]
@@ -129,23 +156,19 @@ fn owned(stream: UnixStream) -> io::Result<Option<Socket>> {
 ///
 /// # Errors
 /// When the system refuses.
-#[expect(clippy::disallowed_methods, reason = "the server's own data")]
-pub fn listen_to_owner(data_dir: &Path) -> io::Result<UnixListener> {
-    match std::fs::remove_file(data_dir.join(OWNER_SOCKET)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+pub fn listen_to_owner(data_dir: &Path, socket: OwnerSocket) -> io::Result<UnixListener> {
+    socket.remove(data_dir)?;
     let dir = File::open(data_dir)?;
-    UnixListener::bind(through(&dir))
+    UnixListener::bind(through(&dir, socket))
 }
 
 /// The URI of the socket in a data directory, for as long as the directory is held open.
 #[must_use]
-pub fn owner_uri(data_dir: &File) -> String {
-    format!("unix:{}", through(data_dir).display())
+pub fn owner_uri(data_dir: &File, socket: OwnerSocket) -> String {
+    format!("unix:{}", through(data_dir, socket).display())
 }
 
 /// The socket's path through an open directory: that of the directory may be longer than the path of a socket can be.
-fn through(dir: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(OWNER_SOCKET)
+fn through(dir: &File, socket: OwnerSocket) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(socket.name())
 }

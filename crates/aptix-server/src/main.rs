@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context;
 use aptix_server::config::{Config, ConfigFile, Exposure};
 use aptix_server::descriptors;
-use aptix_server::listen::{incoming, listen_to_owner};
+use aptix_server::listen::{OwnerSocket, incoming, listen_to_owner};
 use aptix_server::serve::serve;
 use aptix_server::service::owner::Unanswered;
 use aptix_server::store::Store as _;
@@ -152,7 +152,7 @@ async fn serve_until_signal(args: Args) -> anyhow::Result<()> {
     if needs_no_token {
         config.check_exposure(exposure)?;
     }
-    let owner = listen_to_owner(&config.data_dir).inspect_err(|error| {
+    let owner = listen_to_owner(&config.data_dir, OwnerSocket::Server).inspect_err(|error| {
         tracing::warn!(%error, "the socket in the data directory cannot be used: tokens can be made while the server is stopped");
     });
     let listener = TcpListener::bind(config.listen)

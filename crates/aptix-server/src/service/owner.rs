@@ -13,7 +13,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 use crate::identity::NewToken;
-use crate::listen::owner_uri;
+use crate::listen::{OwnerSocket, owner_uri};
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -59,8 +59,8 @@ impl Owner {
     ///
     /// # Errors
     /// When none does, or it does not answer there.
-    pub async fn connect(data_dir: &File) -> Result<Self, tonic::transport::Error> {
-        let channel = Endpoint::from_shared(owner_uri(data_dir))?.timeout(PATIENCE).connect().await?;
+    pub async fn connect(data_dir: &File, socket: OwnerSocket) -> Result<Self, tonic::transport::Error> {
+        let channel = Endpoint::from_shared(owner_uri(data_dir, socket))?.timeout(PATIENCE).connect().await?;
         Ok(Self { admin: AdminServiceClient::new(channel.clone()), workspaces: WorkspaceServiceClient::new(channel) })
     }
 
