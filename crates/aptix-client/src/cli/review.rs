@@ -50,10 +50,16 @@ pub(super) async fn reject(args: Args) -> Result<Exit, CallError> {
 fn say_if_decided_before(done: &str, decision: &Decision, (reason, reviewer): &(String, String)) {
     let Some(StepRecord { facts, .. }) = &decision.step else { return };
     let (name, why) = (facts.actor.name.as_deref().unwrap_or_default(), facts.reason.as_deref().unwrap_or_default());
-    if (name, why) == (reviewer, reason) {
+    if is_signed(name, reviewer) && why == reason {
         return;
     }
     let name = if name.is_empty() { "another reviewer" } else { name };
     let why = if why.is_empty() { String::new() } else { format!(": {}", Visible(why)) };
     output::say(&format!("{} {done} the batch before, at {}{why}; nothing changed", Visible(name), utc(facts.at.0)));
+}
+
+/// Whether a name in a record is what this reviewer gave; the server puts the name of a token behind it.
+fn is_signed(name: &str, given: &str) -> bool {
+    let Some(token) = name.strip_prefix(given) else { return false };
+    token.is_empty() || token.starts_with(if given.is_empty() { "token " } else { " (token " })
 }

@@ -110,11 +110,12 @@ impl Registry {
         if caller == Caller::Owner {
             return Ok(Principal::Owner);
         }
+        let digest = bearer(headers).map(|secret| secret.digest());
         let known = self.read();
         if !known.closed.is_cancelled() {
             return Ok(Principal::Anyone(known.closed.clone()));
         }
-        let held = bearer(headers).and_then(|secret| known.good.get(&secret.digest()));
+        let held = digest.and_then(|digest| known.good.get(&digest));
         let held = held.filter(|held| held.token.is_good(self.clock.now()));
         held.map(|held| Principal::Holder(Arc::clone(held))).ok_or_else(unauthenticated)
     }
