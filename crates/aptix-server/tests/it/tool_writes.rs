@@ -235,6 +235,28 @@ async fn a_repeated_planning_call_shows_no_plan_that_is_used_up() {
     agent.abort();
 }
 
+/// A plan that failed can be applied again, unless it may have been written all the same.
+#[tokio::test]
+async fn a_plan_that_may_have_been_written_is_not_applied_again() {
+    for (reason, is_open) in [("FILE_CHANGED", true), ("NEEDS_OPERATOR", false)] {
+        let server = Server::start();
+        let mut client = server.connect().await;
+        let agent = planning().serve(&mut client).await;
+        let plan = request("p1", "prepare_file_append", &json!({ "path": "a.txt", "content": "x" }));
+        let hunk = structured(&call(&mut client, plan).await.unwrap())["hunkId"].clone();
+        let apply = |id| impatient(request(id, "apply_file_modification", &json!({ "hunk_id": hunk })));
+        let first = call(&mut client, apply("a1")).await.unwrap();
+        client.report("w", &first.batch_id, 1, failed(reason)).await.unwrap();
+        let again = call(&mut client, apply("a2")).await.unwrap();
+        assert_eq!(again.state() == v1::BatchState::Approved, is_open, "{reason}: {again:?}");
+        assert_eq!(count(&mut client).await, if is_open { 2 } else { 1 }, "{reason}");
+        if !is_open {
+            assert_eq!(structured(&again)["errors"][0]["detail"], "NOT_PREPARED", "{again:?}");
+        }
+        agent.abort();
+    }
+}
+
 /// A plan of tools has one file: a batch of several, whichever of its files is named, is applied by its id alone.
 #[tokio::test]
 async fn a_prepared_batch_of_several_files_is_no_plan_of_tools() {

@@ -196,13 +196,15 @@ impl Instant<'_> {
 mod tests {
     use std::path::Path;
 
+    use aptix_model::actor::{Actor, ActorKind};
     use aptix_model::batch::{Batch, Origin};
+    use aptix_model::batch_event::EventKind;
     use aptix_model::id::Uuid;
     use aptix_model::record::{Source, UnixMillis};
 
     use super::*;
     use crate::store::embedded::{EmbeddedStore, Opening};
-    use crate::store::{Appended, Store};
+    use crate::store::{Appended, Store, Transition, Transitioned};
 
     fn record(number: u128) -> BatchRecord {
         BatchRecord {
@@ -263,6 +265,40 @@ mod tests {
         assert_eq!(progress, aptix_model::session::Progress::Waiting);
         let found = store.session(w, s).await.unwrap().unwrap();
         assert_eq!(found.in_flight, [BatchId(Uuid::from_u128(2))]);
+    }
+
+    /// A store of an earlier version lists batches that wait for a person: their end ends that.
+    #[tokio::test]
+    async fn a_batch_that_waited_for_a_person_is_not_listed_for_ever() {
+        let (dir, w, s) = (tempfile::tempdir().unwrap(), "w".parse().unwrap(), "s".parse().unwrap());
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let waiting = BatchRecord { state: BatchState::PendingApproval, ..record(1) };
+        assert!(matches!(store.append(waiting).await, Ok(Appended::New(_))));
+        store.close().await.unwrap();
+        drop(store);
+        let id = BatchId(Uuid::from_u128(1));
+        let listed = (keys::in_flight(&w, &s, id), record::encode_id(id.0));
+        alter(dir.path(), |tables| tables.records.insert(&listed.0, listed.1).unwrap());
+
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let rejected = Transition {
+            workspace: w.clone(),
+            batch: id,
+            kind: EventKind::Rejected,
+            actor: Actor::unnamed(ActorKind::Person),
+            reason: None,
+            from: BatchState::PendingApproval,
+            to: BatchState::Rejected,
+            at: UnixMillis(3),
+            lease: None,
+            report: None,
+            files: Vec::new(),
+            freed: None,
+        };
+        assert!(matches!(store.transition(rejected).await, Ok(Transitioned::Done(_))));
+        assert!(store.session(w, s).await.unwrap().unwrap().in_flight.is_empty());
+        let Ok(ModeChanged::Asked(progress, _)) = store.set_mode(change("m1")).await else { panic!("refused") };
+        assert_eq!(progress, aptix_model::session::Progress::Done);
     }
 
     /// REQ-PATCH-009.1: a batch that a server without sessions stored for a restricted one is sent as what must not be applied.
