@@ -118,8 +118,12 @@ catalogue! {
         DeadlineExceeded = "DEADLINE_EXCEEDED",
         /// A bounded resource is used up; the same call may pass later.
         ResourceExhausted = "RESOURCE_EXHAUSTED",
+        /// The caller's token, or the workspace that the call names, uses as much as an operator allows it; the same call passes later.
+        OverLimit = "OVER_LIMIT",
         /// The other side could not be reached or gave no answer in time.
         Unavailable = "UNAVAILABLE",
+        /// The server does not have the called method, or the compression of its message: one side has another version.
+        Unimplemented = "UNIMPLEMENTED",
         /// A person or the system interrupted the command.
         Interrupted = "INTERRUPTED",
         /// A defect in Aptix or its storage; the log has the rest.

@@ -6,7 +6,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::actor::{Actor, ActorKind};
-use crate::batch::{Batch, Origin, Target};
+use crate::batch::{Batch, FileEdit, Origin, Target};
+use crate::digest::Sha256Digest;
 use crate::id::{BatchId, ChangeId, FilePatchId, OwnerId, RequestId, Revision, WorkspaceId};
 use crate::plan::Plan;
 use crate::report::Report;
@@ -50,6 +51,8 @@ pub struct BatchRecord {
     pub reverted_by: Option<BatchId>,
     /// Whether its session may not write, although the batch waits for its agent: it must not be applied.
     pub is_restricted: bool,
+    /// SHA-256 of its content, if retention removed that. Its edits are then local changes, and its report quotes no file.
+    pub removed_content: Option<Sha256Digest>,
 }
 
 /// How a batch came to the server.
@@ -134,6 +137,25 @@ impl BatchRecord {
             BatchState::Prepared => Some(self.preparation()?.expires),
             BatchState::PendingApproval => Some(UnixMillis(self.updated.0.saturating_add(APPROVAL_MILLIS))),
             _ => None,
+        }
+    }
+
+    /// Removes what it quotes of files, and keeps who, when, why, the files' names and digests, and all ids. `content` is the SHA-256
+    /// of the content, by which a retry of its request is told from another one. Does nothing to a batch without content.
+    pub fn remove_content(&mut self, content: Sha256Digest) {
+        if self.removed_content.is_some() {
+            return;
+        }
+        self.removed_content = Some(content);
+        self.batch.quotes.clear();
+        self.batch.files.iter_mut().for_each(|patch| patch.edit = FileEdit::LocalChange);
+        self.report.iter_mut().for_each(Report::remove_content);
+        if let Source::Prepared(preparation) = &mut self.source
+            && let Some(plan) = &mut preparation.plan
+        {
+            plan.places.clear();
+            plan.evidence.clear();
+            plan.report.remove_content();
         }
     }
 

@@ -30,6 +30,17 @@ pub struct Report {
 }
 
 impl Report {
+    /// Removes what it quotes of files: the diff, the reports of single changes, excerpts and next actions.
+    pub fn remove_content(&mut self) {
+        self.diff_omitted |= !self.diff.is_empty();
+        self.diff.clear();
+        self.files.iter_mut().for_each(|file| file.changes.clear());
+        for failure in &mut self.failures {
+            failure.nearest.clear();
+            failure.next_action = None;
+        }
+    }
+
     /// The report of a batch that was applied, so far without a diff.
     #[must_use]
     pub const fn applied(files: Vec<FileReport>) -> Self {

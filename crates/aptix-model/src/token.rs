@@ -1,5 +1,10 @@
 //! Tokens: who may call a server, and for what. The secret that its holder sends is not part of it: see the server.
 
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use core::fmt;
+use core::str::FromStr;
+
 use crate::id::{TokenName, WorkspaceId};
 use crate::record::UnixMillis;
 use crate::words::words;
@@ -55,6 +60,59 @@ pub struct Token {
     pub expires: Option<UnixMillis>,
     /// How and when it ended.
     pub ended: Option<Ended>,
+    /// The name of a certificate that proves who its holder is, in the place of a secret.
+    pub certificate: Option<CertificateName>,
+}
+
+/// Bytes of the name of a certificate.
+const NAME_BYTES: usize = 1024;
+
+/// One name of the subject of a certificate: `dns:NAME`, `uri:URI` or `email:ADDRESS`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CertificateName {
+    kind: NameKind,
+    value: String,
+}
+
+words! {
+    /// What kind of name a certificate has.
+    NameKind, word, from_word {
+        /// The name of a host, without regard to case.
+        Dns = "dns",
+        /// A URI, such as a SPIFFE id.
+        Uri = "uri",
+        /// An address of electronic mail.
+        Email = "email",
+    }
+}
+
+/// Why a text is no name of a certificate.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "expected dns:NAME, uri:URI or email:ADDRESS of 1 to {NAME_BYTES} visible ASCII characters, without `*` in the name of a host"
+)]
+pub struct CertificateNameError;
+
+impl FromStr for CertificateName {
+    type Err = CertificateNameError;
+
+    fn from_str(text: &str) -> Result<Self, CertificateNameError> {
+        let (kind, value) = text.split_once(':').ok_or(CertificateNameError)?;
+        let kind = NameKind::from_word(kind).ok_or(CertificateNameError)?;
+        let is_name =
+            !value.is_empty() && value.len() <= NAME_BYTES && value.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_host = kind == NameKind::Dns;
+        if !is_name || (is_host && value.contains('*')) {
+            return Err(CertificateNameError);
+        }
+        Ok(Self { kind, value: if is_host { value.to_ascii_lowercase() } else { value.to_owned() } })
+    }
+}
+
+impl fmt::Display for CertificateName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind, self.value)
+    }
 }
 
 impl Token {

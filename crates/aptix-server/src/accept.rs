@@ -1,6 +1,9 @@
 //! Accepts connections: a bounded number of them, of which the idle give way to newcomers, and a deadline for
 //! the first bytes. When the system has no more connections to give, the server waits instead of asking again and again.
 
+mod opening;
+mod transport;
+
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
@@ -14,14 +17,15 @@ use tokio_stream::Stream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
-use crate::caller::{Caller, Peer, Peers};
+use self::opening::Opening;
+use self::transport::Transport;
+use crate::caller::{Caller, Peer, Peers, Share};
+use crate::listen;
 use crate::room::{Place, Room};
 
-/// How long a new connection may take to send the preface of HTTP/2.
+/// How long a new connection may take to send the preface of HTTP/2, or the whole head of a request of HTTP/1.1, after the handshake
+/// of TLS where there is one.
 const PREFACE_TIME: Duration = Duration::from_secs(10);
-
-/// Bytes of the preface.
-const PREFACE_BYTES: usize = 24;
 
 /// How long the server waits after a connection could not be taken, and before it looks for room again.
 const BACK_OFF: Duration = Duration::from_millis(50);
@@ -29,6 +33,12 @@ const BACK_OFF: Duration = Duration::from_millis(50);
 /// Connections that wait for room at one time, in all and of one caller.
 const WAITING: usize = 8;
 const WAITING_OF_CALLER: usize = 4;
+
+/// Handshakes of TLS at one time. Each may hold a message of 64 KiB that is not complete.
+const HANDSHAKES: Share = Share { connection: 1, ..Share::of(1024) };
+
+/// How long a handshake may take when there are too many.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long a connection waits for room before it is closed.
 const WAIT: Duration = Duration::from_secs(3);
@@ -38,10 +48,14 @@ const WAIT: Duration = Duration::from_secs(3);
 pub(crate) struct Incoming<I, C> {
     incoming: Pin<Box<I>>,
     room: Arc<Room>,
+    /// Of handshakes.
+    handshakes: Arc<Room>,
     peers: Peers,
     waiting: VecDeque<Waiting<C>>,
     /// When to look for room again, and when to accept again after a failure.
     again: Pin<Box<Sleep>>,
+    /// Cancelled once the server ends: connections that have not sent their preface by then are closed.
+    stopped: CancellationToken,
     failed: Option<Pin<Box<Sleep>>>,
     failing: bool,
 }
@@ -52,15 +66,17 @@ struct Waiting<C> {
     until: Instant,
 }
 
-impl<I, C: Connected> Incoming<I, C> {
-    pub(crate) fn new(incoming: I, room: Arc<Room>, peers: Peers) -> Self {
+impl<I, C: Connected + AsyncRead + AsyncWrite + Unpin> Incoming<I, C> {
+    pub(crate) fn new(incoming: I, room: Arc<Room>, peers: Peers, stopped: CancellationToken) -> Self {
         let again = Box::pin(sleep(BACK_OFF));
         Self {
             incoming: Box::pin(incoming),
             room,
+            handshakes: Room::new(HANDSHAKES, HANDSHAKE_PATIENCE),
             peers,
             waiting: VecDeque::new(),
             again,
+            stopped,
             failed: None,
             failing: false,
         }
@@ -68,9 +84,18 @@ impl<I, C: Connected> Incoming<I, C> {
 
     fn admit(&self, waiting: Waiting<C>) -> Result<Admitted<C>, Waiting<C>> {
         let Ok(place) = self.room.take_connection(&waiting.peer) else { return Err(waiting) };
-        let Waiting { connection, peer, .. } = waiting;
+        let connection = match listen::tls(&waiting.connection.connect_info()) {
+            None => Transport::Plain(waiting.connection),
+            Some(tls) => match self.handshakes.take(&waiting.peer, 1) {
+                Ok(handshake) => {
+                    Transport::secured(waiting.connection, &tls, Arc::clone(&waiting.peer.names), handshake)
+                }
+                Err(_) => return Err(waiting),
+            },
+        };
+        let peer = waiting.peer;
         let cut = Box::pin(peer.cut.clone().cancelled_owned());
-        Ok(Admitted { connection, peer, silence: Some(Silence::new()), cut, _place: place })
+        Ok(Admitted { connection, peer, silence: Some(Silence::until(&self.stopped)), cut, _place: place })
     }
 
     /// The first of those that wait for which there is room now.
@@ -121,7 +146,7 @@ impl<I, C: Connected> Incoming<I, C> {
 impl<I, C, E> Stream for Incoming<I, C>
 where
     I: Stream<Item = Result<C, E>>,
-    C: Connected + Unpin,
+    C: Connected + AsyncRead + AsyncWrite + Unpin,
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Item = io::Result<Admitted<C>>;
@@ -160,23 +185,31 @@ where
 
 /// A connection that has its place.
 pub(crate) struct Admitted<C> {
-    connection: C,
+    connection: Transport<C>,
     peer: Peer,
-    /// Present until the preface came.
+    /// Present until the preface came, or the first head.
     silence: Option<Silence>,
     /// Ready once the connection is to be closed.
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
     _place: Place,
 }
 
+/// A connection that has not said what it wants.
 struct Silence {
-    came: usize,
+    opening: Opening,
     over: Pin<Box<Sleep>>,
+    stopped: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 impl Silence {
-    fn new() -> Self {
-        Self { came: 0, over: Box::pin(sleep(PREFACE_TIME)) }
+    fn until(stopped: &CancellationToken) -> Self {
+        let over = Box::pin(sleep(PREFACE_TIME));
+        Self { opening: Opening::default(), over, stopped: Box::pin(stopped.clone().cancelled_owned()) }
+    }
+
+    /// Ready once it has lasted too long, or the server ends.
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.stopped.as_mut().poll(context).is_ready() { Poll::Ready(()) } else { self.over.as_mut().poll(context) }
     }
 }
 
@@ -190,7 +223,19 @@ impl<C> Admitted<C> {
     }
 }
 
-impl<C: AsyncRead + Unpin> AsyncRead for Admitted<C> {
+impl<C> Admitted<C> {
+    /// What came of waiting, unless the preface has not come in time. A handshake of TLS waits in whoever reads or writes first.
+    fn in_time<T>(&mut self, context: &mut Context<'_>, waited: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if let Some(silence) = self.silence.as_mut().filter(|_| waited.is_pending())
+            && silence.poll_end(context).is_ready()
+        {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        waited
+    }
+}
+
+impl<C: AsyncRead + AsyncWrite + Unpin> AsyncRead for Admitted<C> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -199,26 +244,24 @@ impl<C: AsyncRead + Unpin> AsyncRead for Admitted<C> {
         self.check(context)?;
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.connection).poll_read(context, buffer);
-        let came = buffer.filled().len() - before;
-        if came > 0 {
+        let came = buffer.filled().get(before..).unwrap_or_default();
+        if !came.is_empty() {
             self.peer.activity.moved();
         }
         let Some(silence) = &mut self.silence else { return read };
-        silence.came += came;
-        if silence.came >= PREFACE_BYTES {
+        if silence.opening.take(came)? {
             self.silence = None;
             self.peer.activity.spoke();
-        } else if read.is_pending() && silence.over.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
-        read
+        self.in_time(context, read)
     }
 }
 
-impl<C: AsyncWrite + Unpin> AsyncWrite for Admitted<C> {
+impl<C: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Admitted<C> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.check(context)?;
-        Pin::new(&mut self.connection).poll_write(context, bytes)
+        let written = Pin::new(&mut self.connection).poll_write(context, bytes);
+        self.in_time(context, written)
     }
 
     fn poll_write_vectored(
@@ -227,7 +270,8 @@ impl<C: AsyncWrite + Unpin> AsyncWrite for Admitted<C> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.check(context)?;
-        Pin::new(&mut self.connection).poll_write_vectored(context, parts)
+        let written = Pin::new(&mut self.connection).poll_write_vectored(context, parts);
+        self.in_time(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -236,7 +280,8 @@ impl<C: AsyncWrite + Unpin> AsyncWrite for Admitted<C> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.check(context)?;
-        Pin::new(&mut self.connection).poll_flush(context)
+        let flushed = Pin::new(&mut self.connection).poll_flush(context);
+        self.in_time(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -269,17 +314,47 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_says_nothing_is_dropped_and_one_that_speaks_is_kept() {
-        for (said, kept) in [(0, false), (23, false), (24, true)] {
+        let (preface, head) = (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(), b"GET / HTTP/1.1\r\n\r\n".as_slice());
+        for (said, kept) in
+            [(&[][..], false), (&preface[..23], false), (preface, true), (&head[..17], false), (head, true)]
+        {
             let (mut ours, theirs) = duplex(64);
-            let mut connections =
-                std::pin::pin!(Incoming::new(tokio_stream::iter([Ok::<_, io::Error>(theirs)]), room(1), peers()));
+            let mut connections = std::pin::pin!(Incoming::new(
+                tokio_stream::iter([Ok::<_, io::Error>(theirs)]),
+                room(1),
+                peers(),
+                CancellationToken::new()
+            ));
             let mut connection = connections.next().await.unwrap().unwrap();
-            tokio::io::AsyncWriteExt::write_all(&mut ours, &vec![b'x'; said]).await.unwrap();
-            let mut bytes = vec![0; said];
+            tokio::io::AsyncWriteExt::write_all(&mut ours, said).await.unwrap();
+            let mut bytes = vec![0; said.len()];
             connection.read_exact(&mut bytes).await.unwrap();
             let next = tokio::time::timeout(2 * PREFACE_TIME, connection.read_u8()).await;
-            assert_eq!(next.is_err(), kept, "after {said} bytes: {next:?}");
+            assert_eq!(next.is_err(), kept, "after {said:?}: {next:?}");
         }
+    }
+
+    /// A head that comes a byte at a time: its connection is dropped in time, and its place is free again.
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_head_is_dropped_and_keeps_no_place() {
+        let (mut ours, theirs) = duplex(64);
+        let (_next, waiting) = duplex(64);
+        let room = room(1);
+        let incoming = tokio_stream::iter([theirs, waiting].map(Ok::<_, io::Error>));
+        let mut connections =
+            std::pin::pin!(Incoming::new(incoming, Arc::clone(&room), peers(), CancellationToken::new()));
+        let mut connection = connections.next().await.unwrap().unwrap();
+        let begun = Instant::now();
+        let ended = loop {
+            tokio::io::AsyncWriteExt::write_all(&mut ours, b"x").await.unwrap();
+            if let Ok(Err(ended)) = tokio::time::timeout(BACK_OFF, connection.read_exact(&mut [0, 0])).await {
+                break ended;
+            }
+        };
+        assert_eq!(ended.kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() < PREFACE_TIME + Duration::from_secs(1), "{:?}", begun.elapsed());
+        drop(connection);
+        assert!(tokio::time::timeout(WAIT, connections.next()).await.unwrap().is_some(), "there is room again");
     }
 
     #[tokio::test(start_paused = true)]
@@ -288,7 +363,8 @@ mod tests {
         let ours: Vec<_> = (0..3).map(|_| duplex(1)).collect();
         let (mut _theirs, ours): (Vec<_>, Vec<_>) = ours.into_iter().unzip();
         let incoming = failures.chain(ours.into_iter().map(Ok));
-        let mut connections = std::pin::pin!(Incoming::new(tokio_stream::iter(incoming), room(1), peers()));
+        let mut connections =
+            std::pin::pin!(Incoming::new(tokio_stream::iter(incoming), room(1), peers(), CancellationToken::new()));
         let begun = tokio::time::Instant::now();
         let mut first = connections.next().await.unwrap().unwrap();
         assert!(begun.elapsed() >= 10 * BACK_OFF);

@@ -1,6 +1,8 @@
 //! The commands that make and revoke tokens and create workspaces: asked of the server that uses the data directory, or, while
 //! none does, of one that runs for as long as the command.
 
+mod retention;
+
 use std::fs::{DirBuilder, File};
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
@@ -11,20 +13,22 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use aptix_model::id::{IdError, TokenName, WorkspaceId};
 use aptix_model::record::UnixMillis;
-use aptix_model::token::{Ended, Ending, Role, Scope, Token};
+use aptix_model::token::{CertificateName, Ended, Ending, Role, Scope, Token};
 use aptix_model::wire;
 use aptix_server::dispatcher::approvals::Approvals;
 use aptix_server::identity::NewToken;
 use aptix_server::listen::{OwnerSocket, incoming, listen_to_owner};
 use aptix_server::mint;
-use aptix_server::options::Options;
+use aptix_server::options::{Changeable, Options};
 use aptix_server::serve::serve;
 use aptix_server::service::owner::{Owner, Unanswered};
 use aptix_server::store::StoreError;
-use aptix_server::store::embedded::{EmbeddedStore, verify};
+use aptix_server::store::embedded::{EmbeddedStore, format};
 use tokio::task::JoinError;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::retention::{RetentionCommand, retention};
 
 /// How long a command waits for a data directory that another process has.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -56,6 +60,9 @@ pub(crate) enum TokenCommand {
         /// When it expires: a time such as 2027-01-31T12:00:00Z, a date, or a while such as 90d, 12h or 30m [default: never]
         #[arg(long, value_name = "WHEN", value_parser = expiry)]
         expires: Option<UnixMillis>,
+        /// A name in the certificate that proves who its holder is, as dns:NAME, uri:URI or email:ADDRESS; then no secret is made
+        #[arg(long, value_name = "KIND:NAME")]
+        certificate: Option<CertificateName>,
         #[command(flatten)]
         order: Order,
     },
@@ -122,21 +129,25 @@ fn scope(text: &str) -> Result<Scope, IdError> {
 /// When it is refused, or the data directory cannot be used.
 pub(crate) async fn token(command: TokenCommand) -> anyhow::Result<()> {
     match command {
-        TokenCommand::Create { scope, role, name, expires, order } => {
+        TokenCommand::Create { scope, role, name, expires, certificate, order } => {
             let made_up = || format!("{role}-{}", mint::now().0).parse();
             let name = name.map_or_else(made_up, Ok)?;
-            let asked = NewToken { name, role, scope, expires };
+            let asked = NewToken { name, role, scope, expires, certificate };
             let (token, secret) = ask(&order, New::Made, async |owner| owner.create_token(asked).await).await?;
-            print(&[secret])?;
             let (name, about) = (&token.name, about(&token).join(", "));
-            say(&format!(
-                "made token {name}: {about}; keep it, it is not shown again; end it with `aptix-server token revoke {name}`"
-            ));
+            let next = match &token.certificate {
+                Some(certificate) => format!("for certificates of {certificate}"),
+                None => {
+                    print(&[secret])?;
+                    "keep it, it is not shown again".to_owned()
+                }
+            };
+            say(&format!("made token {name}: {about}; {next}; end it with `aptix-server token revoke {name}`"));
         }
         TokenCommand::List { order } => {
-            let listed = ask(&order, New::Refused, async |owner| owner.list_tokens().await).await?;
+            let listed = ask(&order, New::Read, async |owner| owner.list_tokens().await).await?;
             let lines: Vec<_> =
-                listed.iter().map(|token| format!("{}\t{}", token.name, about(token).join("\t"))).collect();
+                listed.iter().map(|token| [&[token.name.to_string()][..], &about(token)].concat().join("\t")).collect();
             print(&lines)?;
         }
         TokenCommand::Revoke { name, order } => {
@@ -158,14 +169,14 @@ pub(crate) async fn workspace(command: WorkspaceCommand) -> anyhow::Result<()> {
             say(&format!("{} workspace {id}", if is_new { "created" } else { "there is already a" }));
         }
         WorkspaceCommand::List { order } => {
-            print(&ask(&order, New::Refused, async |owner| owner.list_workspaces().await).await?)?
+            print(&ask(&order, New::Read, async |owner| owner.list_workspaces().await).await?)?
         }
     }
     Ok(())
 }
 
 /// What is said of a token, beside its name.
-fn about(token: &Token) -> [String; 4] {
+fn about(token: &Token) -> Vec<String> {
     let time = |at: UnixMillis| wire::rfc3339(at);
     let workspace = match &token.scope {
         Scope::All => "*".to_owned(),
@@ -177,7 +188,11 @@ fn about(token: &Token) -> [String; 4] {
         (None, Some(at)) => format!("expires {}", time(at)),
         (None, None) => "does not expire".to_owned(),
     };
+    let certificate = token.certificate.as_ref().map(ToString::to_string);
     [token.role.to_string(), workspace, format!("made {}", time(token.created)), end]
+        .into_iter()
+        .chain(certificate)
+        .collect()
 }
 
 /// Says what was done, beside what is printed.
@@ -193,23 +208,34 @@ fn print(lines: &[String]) -> anyhow::Result<()> {
 
 /// What becomes of a directory that is no data directory yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum New {
+pub(crate) enum New {
     Made,
     Refused,
+    /// Refused, and one that there is is only read.
+    Read,
 }
 
 /// Asks the server that uses the data directory; one that runs as long, if there is none.
-async fn ask<T>(
+pub(crate) async fn ask<T>(
     order: &Order,
     new: New,
+    call: impl AsyncFnOnce(&mut Owner) -> Result<T, Unanswered>,
+) -> anyhow::Result<T> {
+    ask_by(order, (new, Approvals::default().into()), call).await
+}
+
+/// As [`ask`]; a server that runs only for the command is held to these rules.
+async fn ask_by<T>(
+    order: &Order,
+    (new, rules): (New, Changeable),
     call: impl AsyncFnOnce(&mut Owner) -> Result<T, Unanswered>,
 ) -> anyhow::Result<T> {
     let unusable = || {
         let dir = order.data_dir.display();
         format!("failed to open the data directory {dir}; name it with --data-dir, as the server has it")
     };
-    if !verify::is_store(&order.data_dir) {
-        if new == New::Refused {
+    if !format::is_store(&order.data_dir) {
+        if new != New::Made {
             bail!("there is no server's data in {}; name its directory with --data-dir", order.data_dir.display());
         }
         say(&format!("{} is a new data directory", order.data_dir.display()));
@@ -222,7 +248,7 @@ async fn ask<T>(
             return Ok(call(&mut owner).await?);
         }
         // A server that starts or ends has the directory, and no socket.
-        match open(order.data_dir.clone()).await {
+        match open(order.data_dir.clone(), new).await {
             Err(StoreError::InUse { .. }) if Instant::now() < until => sleep(LOOK_AGAIN).await,
             opened => break opened?,
         }
@@ -231,7 +257,7 @@ async fn ask<T>(
     let owner = owner.context("failed to make a socket in the data directory")?;
     let stop = CancellationToken::new();
     let stopping = stop.clone().cancelled_owned();
-    let serving = serve(store, (Options::default(), Approvals::default()), incoming(None, Some(owner)), stopping);
+    let serving = serve(store, (Options::default(), rules), incoming(None, Some(owner), None), stopping);
     let asking = async {
         let _stop = stop.drop_guard();
         let mut owner = Owner::connect(&dir, OwnerSocket::Command)
@@ -247,8 +273,13 @@ async fn ask<T>(
     answer
 }
 
-async fn open(data_dir: PathBuf) -> Result<Arc<EmbeddedStore>, StoreError> {
-    let opened = tokio::task::spawn_blocking(move || EmbeddedStore::open(&data_dir)).await;
+/// Opens a data directory; one of an older format that is only read is not upgraded.
+async fn open(data_dir: PathBuf, new: New) -> Result<Arc<EmbeddedStore>, StoreError> {
+    let opened = tokio::task::spawn_blocking(move || match new {
+        New::Read if format::is_old(&data_dir)? => EmbeddedStore::look(&data_dir),
+        New::Made | New::Refused | New::Read => EmbeddedStore::open(&data_dir),
+    })
+    .await;
     let broken = |error: JoinError| StoreError::Failed { action: "be opened", cause: error.to_string() };
     opened.unwrap_or_else(|error| Err(broken(error))).map(Arc::new)
 }

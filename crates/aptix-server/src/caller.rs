@@ -1,14 +1,17 @@
-//! Who calls: the key that limits are counted by, and the connection that a call came over.
+//! Who calls: the key that shares are counted by, the connection that a call came over, and whose turns it takes.
 //!
-//! Callers are distinguished by their address until they have an identity; then a variant of [`Caller`] takes its place.
+//! Connections are counted by their address. A call of the holder of a token is counted by the token, over whatever connection it came.
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use aptix_model::id::WorkspaceId;
+use aptix_model::token::CertificateName;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +19,7 @@ use tonic::transport::server::TcpConnectInfo;
 use tonic::{Request, Status};
 
 use crate::listen::Origin;
+use crate::quota::CallQuota;
 
 /// The key that limits are counted by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,6 +30,8 @@ pub enum Caller {
     Local,
     /// The owner of the data directory, through the socket in it.
     Owner,
+    /// The holder of a token, by a number that no other token of this process has.
+    Token(u64),
 }
 
 impl Caller {
@@ -33,7 +39,7 @@ impl Caller {
     pub(crate) fn of(connect_info: &dyn Any) -> Self {
         let tcp = match connect_info.downcast_ref() {
             Some(Origin::Owner) => return Self::Owner,
-            Some(Origin::Tcp(tcp)) => Some(tcp),
+            Some(Origin::Tcp(tcp, _)) => Some(tcp),
             None => connect_info.downcast_ref(),
         };
         let address = tcp.and_then(TcpConnectInfo::remote_addr);
@@ -48,6 +54,39 @@ impl Caller {
 /// A connection, by a number that no other of this process has.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct ConnectionId(pub(crate) u64);
+
+/// Whom turns are shared out between.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) enum Who {
+    /// Calls of one connection, whose caller has no token.
+    Connection(ConnectionId),
+    /// Calls of the holder of one token, over all connections.
+    Token(u64),
+}
+
+/// Whose turns a call takes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) struct Party {
+    /// Those who take turns with each other.
+    pub(crate) who: Who,
+    /// Of several calls of one party, those of different lanes take turns: a lane is a connection or a workspace.
+    pub(crate) lane: u64,
+}
+
+impl Party {
+    /// The same party, in the lane of a workspace.
+    pub(crate) fn about(self, workspace: &WorkspaceId) -> Self {
+        let mut hasher = DefaultHasher::new();
+        workspace.hash(&mut hasher);
+        Self { lane: hasher.finish(), ..self }
+    }
+}
+
+impl From<ConnectionId> for Party {
+    fn from(connection: ConnectionId) -> Self {
+        Self { who: Who::Connection(connection), lane: connection.0 }
+    }
+}
 
 /// How much of something may be in use at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -139,24 +178,56 @@ impl Drop for InUse {
     }
 }
 
+/// The names of a client's certificate, set once the client has proven that it has one.
+pub(crate) type ClientNames = Arc<OnceLock<Vec<CertificateName>>>;
+
 /// The connection that a call came over. Copies share all of it.
 #[derive(Clone, Debug)]
 pub struct Peer {
     pub(crate) caller: Caller,
+    pub(crate) names: ClientNames,
     /// Differs from that of every other connection.
     pub(crate) connection: ConnectionId,
     /// Places for calls of this connection.
     pub(crate) calls: Arc<Semaphore>,
-    /// Places for calls of all connections of its caller.
-    pub(crate) calls_of_caller: Arc<Semaphore>,
+    /// What all connections of its caller share.
+    pub(crate) of_caller: Arc<CallerShare>,
     /// What large messages of this connection may weigh together, in bytes.
     pub(crate) weight: Arc<Semaphore>,
     pub(crate) activity: Arc<Activity>,
     /// Cancelled when the connection is to be closed.
     pub(crate) cut: CancellationToken,
+    /// What a call over it is held to; of the connection itself, nothing.
+    pub(crate) quota: CallQuota,
+}
+
+/// What a caller has of the server over all its connections.
+#[derive(Debug)]
+pub(crate) struct CallerShare {
+    /// Places for calls.
+    pub(crate) calls: Arc<Semaphore>,
+    /// What large messages may weigh together, in bytes: those of one token no more than those of one connection, so that they leave
+    /// room for others. Connections without a token are bounded each by itself.
+    pub(crate) weight: Arc<Semaphore>,
+}
+
+impl CallerShare {
+    fn new(caller: Caller, calls: Share) -> Arc<Self> {
+        let weight = if matches!(caller, Caller::Token(_)) { WEIGHT } else { Semaphore::MAX_PERMITS };
+        Arc::new(Self { calls: Arc::new(Semaphore::new(calls.caller)), weight: Arc::new(Semaphore::new(weight)) })
+    }
 }
 
 impl Peer {
+    /// Whose turns its calls take.
+    pub(crate) const fn party(&self) -> Party {
+        let lane = self.connection.0;
+        match self.caller {
+            Caller::Token(token) => Party { who: Who::Token(token), lane },
+            Caller::Address(_) | Caller::Local | Caller::Owner => Party { who: Who::Connection(self.connection), lane },
+        }
+    }
+
     /// Who sent a request.
     pub(crate) fn of<T>(request: &Request<T>) -> Result<&Self, Status> {
         request.extensions().get().ok_or_else(|| Status::internal("the call came over no connection"))
@@ -176,8 +247,21 @@ pub(crate) struct Peers {
 
 #[derive(Debug, Default)]
 struct Known {
-    callers: HashMap<Caller, Weak<Semaphore>>,
+    callers: HashMap<Caller, Weak<CallerShare>>,
     connections: u64,
+}
+
+impl Known {
+    /// What a caller has, by whatever connection it comes.
+    fn share(&mut self, caller: Caller, calls: Share) -> Arc<CallerShare> {
+        if let Some(share) = self.callers.get(&caller).and_then(Weak::upgrade) {
+            return share;
+        }
+        self.callers.retain(|_, share| share.strong_count() > 0);
+        let share = CallerShare::new(caller, calls);
+        self.callers.insert(caller, Arc::downgrade(&share));
+        share
+    }
 }
 
 impl Peers {
@@ -186,23 +270,33 @@ impl Peers {
         Self { calls, known: Mutex::default() }
     }
 
+    /// The peer of a call of the holder of this token over this connection.
+    pub(crate) fn with_token(&self, connection: Peer, token: u64) -> Peer {
+        let caller = Caller::Token(token);
+        let of_caller = self.known.lock().unwrap_or_else(PoisonError::into_inner).share(caller, self.calls);
+        Peer { caller, of_caller, ..connection }
+    }
+
     /// The peer of a new connection.
     pub(crate) fn meet(&self, caller: Caller, cut: CancellationToken) -> Peer {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.connections += 1;
         let connection = ConnectionId(known.connections);
-        let calls_of_caller = match known.callers.get(&caller).and_then(Weak::upgrade) {
-            Some(calls) => calls,
-            None => {
-                known.callers.retain(|_, calls| calls.strong_count() > 0);
-                let calls = Arc::new(Semaphore::new(self.calls.caller));
-                known.callers.insert(caller, Arc::downgrade(&calls));
-                calls
-            }
-        };
+        let of_caller = known.share(caller, self.calls);
+        drop(known);
         let calls = Arc::new(Semaphore::new(self.calls.connection));
         let weight = Arc::new(Semaphore::new(WEIGHT));
-        Peer { caller, connection, calls, calls_of_caller, weight, activity: Arc::default(), cut }
+        Peer {
+            caller,
+            names: Arc::default(),
+            connection,
+            calls,
+            of_caller,
+            weight,
+            activity: Arc::default(),
+            cut,
+            quota: CallQuota::default(),
+        }
     }
 }
 

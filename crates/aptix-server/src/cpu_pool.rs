@@ -13,7 +13,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 use tracing::instrument::WithSubscriber;
 
-use crate::caller::ConnectionId;
+use crate::caller::Party;
 use crate::turns::Turns;
 use crate::waited::Waited;
 
@@ -50,7 +50,7 @@ impl CpuPool {
     /// When the work panicked.
     pub(crate) async fn run<F>(
         &self,
-        caller: ConnectionId,
+        caller: Party,
         waited: Option<Arc<Waited>>,
         future: F,
     ) -> Result<F::Output, JoinError>
@@ -117,7 +117,7 @@ pub(crate) struct Turnkeeper(Option<Call>);
 #[derive(Clone, Debug)]
 struct Call {
     pool: CpuPool,
-    caller: ConnectionId,
+    caller: Party,
     waited: Option<Arc<Waited>>,
     /// Cancelled when the turn has ended in which this was made; a task that asked before would count as one that already has a
     /// turn, and lose the place of a caller that rarely asks.
@@ -173,6 +173,7 @@ mod tests {
     use tokio::task::{JoinSet, yield_now};
 
     use super::*;
+    use crate::caller::ConnectionId;
 
     /// What waits holds no thread: many more calls than threads wait for each other.
     #[tokio::test]
@@ -183,7 +184,7 @@ mod tests {
         for caller in 0..200 {
             let (pool, all) = (pool.clone(), Arc::clone(&all));
             calls.spawn(async move {
-                pool.run(ConnectionId(caller % 7), None, async move {
+                pool.run(ConnectionId(caller % 7).into(), None, async move {
                     yield_now().await;
                     all.wait().await;
                     caller
@@ -212,7 +213,7 @@ mod tests {
                     begun.fetch_add(1, Ordering::SeqCst);
                     released.recv()
                 };
-                pool.run(ConnectionId(caller), None, work).await.unwrap().is_err()
+                pool.run(ConnectionId(caller).into(), None, work).await.unwrap().is_err()
             });
         }
         let width = available_parallelism().map_or(2, usize::from).max(2);
@@ -220,7 +221,7 @@ mod tests {
             yield_now().await;
         }
         let (began, mut never) = oneshot::channel::<()>();
-        let late = pool.run(ConnectionId(99), None, async move { began.send(()) });
+        let late = pool.run(ConnectionId(99).into(), None, async move { began.send(()) });
         assert!(tokio::time::timeout(Duration::from_millis(1), late).await.is_err());
         drop(blocked);
         assert_eq!(calls.join_all().await.len(), 64);
@@ -232,10 +233,10 @@ mod tests {
     async fn work_that_panics_gives_its_turn_back() {
         let pool = CpuPool::new();
         for _ in 0..100 {
-            let broken = pool.run(ConnectionId(1), None, async { assert_eq!(1, 2, "on purpose") }).await;
+            let broken = pool.run(ConnectionId(1).into(), None, async { assert_eq!(1, 2, "on purpose") }).await;
             assert!(broken.unwrap_err().is_panic());
         }
-        assert_eq!(pool.run(ConnectionId(1), None, async { 7 }).await.unwrap(), 7);
+        assert_eq!(pool.run(ConnectionId(1).into(), None, async { 7 }).await.unwrap(), 7);
     }
 
     /// What a call leaves to a task is done in the call's turns as well, and not by the workers of the runtime.
@@ -244,7 +245,7 @@ mod tests {
         let pool = CpuPool::new();
         let worker = std::thread::current().id();
         assert_eq!(Turnkeeper::here().run(async { std::thread::current().id() }).await.unwrap(), worker);
-        let call = pool.run(ConnectionId(1), None, async {
+        let call = pool.run(ConnectionId(1).into(), None, async {
             let turns = Turnkeeper::here();
             let mut tasks = JoinSet::new();
             tasks.spawn(async move { turns.run(async { std::thread::current().id() }).await.unwrap() });

@@ -1,6 +1,9 @@
-//! Open files: the limit is raised as far as it goes, and shared out between the store and the connections.
+//! The limits of this process. That of open files is raised as far as it goes, and shared out between the store and the
+//! connections; nothing is left of a crash.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::metrics;
 
 /// Open files of the store: journals, tables being read, written and merged.
 const STORE: usize = 1000;
@@ -8,8 +11,9 @@ const STORE: usize = 1000;
 /// The least that the store works with.
 const STORE_LEAST: usize = 24;
 
-/// Everything else: standard streams, the runtime, the listener, connections that wait for room.
-const OTHERS: usize = 22;
+/// Everything else: standard streams, the runtime, the listener, connections that wait for room; and the listener for metrics
+/// with its connections.
+const OTHERS: usize = 22 + 1 + metrics::scrape::CONNECTIONS;
 
 /// The least number of connections that a server is worth starting for.
 const CONNECTIONS_LEAST: usize = 8;
@@ -34,6 +38,12 @@ pub struct Budget {
 pub struct TooFewDescriptors {
     /// The limit.
     limit: u64,
+}
+
+/// Has the system write no memory of this process to a file when it crashes: tokens and keys are in it.
+pub fn leave_no_core_dump() {
+    // A system that refuses leaves the limit that the operator set.
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
 }
 
 /// Raises the soft limit of open files to the hard one and shares it out; `connections` are wanted.
@@ -80,13 +90,13 @@ mod tests {
 
     #[test]
     fn the_store_has_its_share_whatever_is_wanted() {
-        for limit in [54, 64, 256, 1024, 4096, 1 << 20, u64::MAX] {
+        for limit in [59, 64, 256, 1024, 4096, 1 << 20, u64::MAX] {
             let budget = share_out(limit, 20_000).unwrap();
             let used = budget.connections + 2 * budget.store_files + OTHERS;
             assert!(used as u64 <= limit && budget.store_files >= STORE_LEAST / 2, "{limit}: {budget:?}");
             assert!(budget.connections >= CONNECTIONS_LEAST && budget.connections <= 20_000);
         }
         assert_eq!(share_out(1 << 20, 20_000).unwrap().connections, 20_000);
-        assert_eq!(share_out(53, 20_000), Err(TooFewDescriptors { limit: 53 }));
+        assert_eq!(share_out(58, 20_000), Err(TooFewDescriptors { limit: 58 }));
     }
 }

@@ -1,11 +1,13 @@
 //! Where connections come from: the address that the server listens on, and a socket in its data directory for the owner of
 //! that.
 
+use std::any::Any;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -13,6 +15,8 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_stream::wrappers::UnixListenerStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::server::{Connected, TcpConnectInfo, TcpIncoming};
+
+use crate::tls::Tls;
 
 /// Which socket in a data directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,8 +51,8 @@ impl OwnerSocket {
 /// A connection.
 #[derive(Debug)]
 pub enum Socket {
-    /// From anywhere.
-    Tcp(TcpStream),
+    /// From anywhere; with what it has to be secured with.
+    Tcp(TcpStream, Option<Arc<Tls>>),
     /// From a process of the data directory's owner.
     Owner(UnixStream),
 }
@@ -56,8 +60,8 @@ pub enum Socket {
 /// Where a connection comes from.
 #[derive(Clone, Debug)]
 pub enum Origin {
-    /// From this address.
-    Tcp(TcpConnectInfo),
+    /// From this address, with what it has to be secured with.
+    Tcp(TcpConnectInfo, Option<Arc<Tls>>),
     /// From a process of the data directory's owner.
     Owner,
 }
@@ -67,7 +71,7 @@ impl Connected for Socket {
 
     fn connect_info(&self) -> Origin {
         match self {
-            Self::Tcp(stream) => Origin::Tcp(stream.connect_info()),
+            Self::Tcp(stream, tls) => Origin::Tcp(stream.connect_info(), tls.clone()),
             Self::Owner(_) => Origin::Owner,
         }
     }
@@ -76,7 +80,7 @@ impl Connected for Socket {
 impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Tcp(stream, _) => Pin::new(stream).poll_read(context, buffer),
             Self::Owner(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
@@ -85,21 +89,21 @@ impl AsyncRead for Socket {
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Tcp(stream, _) => Pin::new(stream).poll_write(context, bytes),
             Self::Owner(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_flush(context),
+            Self::Tcp(stream, _) => Pin::new(stream).poll_flush(context),
             Self::Owner(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Tcp(stream, _) => Pin::new(stream).poll_shutdown(context),
             Self::Owner(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
@@ -110,26 +114,38 @@ impl AsyncWrite for Socket {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Self::Tcp(stream, _) => Pin::new(stream).poll_write_vectored(context, slices),
             Self::Owner(stream) => Pin::new(stream).poll_write_vectored(context, slices),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match self {
-            Self::Tcp(stream) => stream.is_write_vectored(),
+            Self::Tcp(stream, _) => stream.is_write_vectored(),
             Self::Owner(stream) => stream.is_write_vectored(),
         }
     }
 }
 
-/// The connections of the listeners that there are, merged.
+/// What a connection has to be secured with, by its information.
+pub(crate) fn tls(connect_info: &dyn Any) -> Option<Arc<Tls>> {
+    match connect_info.downcast_ref() {
+        Some(Origin::Tcp(_, tls)) => tls.clone(),
+        Some(Origin::Owner) | None => None,
+    }
+}
+
+/// The connections of the listeners that there are, merged. Those that come over TCP are secured, if that is given.
 pub fn incoming(
     tcp: Option<TcpListener>,
     owner: Option<UnixListener>,
+    tls: Option<Arc<Tls>>,
 ) -> impl Stream<Item = io::Result<Socket>> + Send {
     let tcp: Connections = match tcp {
-        Some(tcp) => Box::pin(TcpIncoming::from(tcp).with_nodelay(Some(true)).map(|stream| stream.map(Socket::Tcp))),
+        Some(tcp) => {
+            let secured = move |stream: io::Result<TcpStream>| stream.map(|stream| Socket::Tcp(stream, tls.clone()));
+            Box::pin(TcpIncoming::from(tcp).with_nodelay(Some(true)).map(secured))
+        }
         None => Box::pin(tokio_stream::pending()),
     };
     let owner: Connections = match owner {

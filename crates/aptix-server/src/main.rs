@@ -1,7 +1,12 @@
 //! The program `aptix-server`: reads its configuration, opens its store, listens, and ends in order.
 
 mod administer;
+mod backup;
+mod check_config;
+mod reload;
+mod service_manager;
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,21 +16,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use aptix_server::config::{Config, ConfigFile, Exposure};
+use aptix_server::config::{Effective, LogFilter, LogFormat, Sources};
 use aptix_server::descriptors;
 use aptix_server::listen::{OwnerSocket, incoming, listen_to_owner};
+use aptix_server::metrics;
+use aptix_server::metrics::scrape::answer_scrapes;
+use aptix_server::options::Changeable;
 use aptix_server::serve::serve;
 use aptix_server::service::owner::Unanswered;
 use aptix_server::store::Store as _;
 use aptix_server::store::embedded::verify::{self, Findings};
 use aptix_server::store::embedded::{EmbeddedStore, OnLoss, Opening};
 use aptix_server::store::healing::HealingStore;
-use clap::{Parser, ValueEnum};
+use aptix_server::tls::Tls;
+use clap::Parser;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use tokio::sync::watch;
 
-use crate::administer::{TokenCommand, WorkspaceCommand};
+use crate::administer::{RetentionCommand, TokenCommand, WorkspaceCommand};
+use crate::backup::{BackUp, Restore};
+use crate::check_config::{CheckConfig, check_config};
+use crate::reload::{Reload, SetLog};
+use crate::service_manager::{ServiceManager, State};
 
 /// Keeps batches of file edits and streams them to the agents that apply them.
 #[derive(Parser)]
@@ -49,61 +62,135 @@ struct Args {
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What is logged, to stderr: a level, or target=level pairs [default: info; of commands warn]
-    #[arg(long, value_name = "FILTER", env = "APTIX_LOG")]
-    log: Option<EnvFilter>,
-    /// How it is logged
-    #[arg(long, value_enum, default_value_t = LogFormat::Text, env = "APTIX_LOG_FORMAT")]
-    log_format: LogFormat,
+    /// What is logged, to stderr: a level, or target=level pairs [default: info]
+    #[arg(long, value_name = "FILTER", value_parser = log_filter)]
+    log: Option<String>,
+    /// How it is logged [default: text]
+    #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
+    log_format: Option<String>,
+}
+
+/// Checks a log filter.
+fn log_filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseError> {
+    LogFilter::new(text).map(|_| text.to_owned())
+}
+
+impl Args {
+    /// Where the configuration comes from.
+    fn sources(&self) -> Sources {
+        let options: [(_, Option<OsString>); 5] = [
+            ("listen", self.listen.map(|listen| listen.to_string().into())),
+            ("data_dir", self.data_dir.clone().map(Into::into)),
+            ("insecure_no_auth", self.insecure_no_auth.then(|| "true".into())),
+            ("log", self.log.clone().map(Into::into)),
+            ("log_format", self.log_format.clone().map(Into::into)),
+        ];
+        let command_line = options.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+        Sources { command_line, environment: std::env::vars_os().collect(), file: self.config.clone() }
+    }
 }
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Reads everything in a data directory that no server uses, changes nothing, and names every damage; exit 1 if there is
-    /// any
+    /// Reads everything in a data directory that no server uses, or in a backup, changes nothing, and names every damage; exit
+    /// 1 if there is any
     Verify {
         /// Directory that the server keeps everything in
         #[arg(long, value_name = "DIR", default_value = aptix_server::config::DATA_DIR)]
         data_dir: PathBuf,
+        /// A backup, in the place of a data directory
+        #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
+        backup: Option<PathBuf>,
     },
+    /// Makes a backup of everything that the server keeps, while it runs or not
+    Backup(BackUp),
+    /// Makes a data directory of a backup
+    Restore(Restore),
+    /// Reads the configuration as the server would and prints what takes effect and where it comes from, or, with exit 1,
+    /// everything that is wrong with it
+    CheckConfig(CheckConfig),
     /// Makes, lists and revokes tokens: who may call the server
     #[command(subcommand)]
     Token(TokenCommand),
     /// Creates and lists workspaces
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum LogFormat {
-    /// Lines for people.
-    Text,
-    /// One JSON object a line.
-    Json,
+    /// Removes what workspaces keep no longer by the configuration of the server, or only counts it
+    Retention(RetentionCommand),
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let level = if args.command.is_some() { "warn" } else { "info" };
-    let logs = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_env_filter(args.log.clone().unwrap_or_else(|| EnvFilter::new(level)));
-    match args.log_format {
-        LogFormat::Text => logs.init(),
-        LogFormat::Json => logs.json().flatten_event(true).init(),
-    }
-    let done = match args.command {
-        Some(Command::Verify { data_dir }) => verify(&data_dir),
-        Some(Command::Token(command)) => run(administer::token(command)),
-        Some(Command::Workspace(command)) => run(administer::workspace(command)),
-        None => run(serve_until_signal(args)),
+    descriptors::leave_no_core_dump();
+    let mut args = Args::parse();
+    let done = match args.command.take() {
+        Some(command) => log_of_command().and_then(|()| carry_out(command)),
+        None => start(&args),
     };
     match done {
         Ok(code) => code,
         Err(error) => {
             tracing::error!("{error:#}");
             ExitCode::from(if matches!(error.downcast_ref(), Some(Unanswered::Refused(_))) { 1 } else { 3 })
+        }
+    }
+}
+
+fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Verify { backup: Some(file), .. } => backup::verify(&file),
+        Command::Verify { data_dir, .. } => verify(&data_dir),
+        Command::Backup(command) => run(backup::back_up(command)),
+        Command::Restore(command) => backup::restore(command),
+        Command::CheckConfig(command) => check_config(command),
+        Command::Token(command) => run(administer::token(command)),
+        Command::Workspace(command) => run(administer::workspace(command)),
+        Command::Retention(command) => run(administer::retention(command)),
+    }
+}
+
+/// Reads the configuration and serves; each fault of it is logged by itself.
+fn start(args: &Args) -> anyhow::Result<ExitCode> {
+    let sources = args.sources();
+    match sources.read() {
+        Ok(effective) => {
+            let set_log = log(&effective.config.log, effective.config.log_format);
+            run(serve_until_signal((sources, effective), set_log, args.accept_loss))
+        }
+        Err(faults) => {
+            let _unchanged = log(&LogFilter::default(), LogFormat::default());
+            faults.iter().for_each(|fault| tracing::error!("{fault}"));
+            Ok(ExitCode::from(3))
+        }
+    }
+}
+
+/// Logs what `APTIX_LOG` says, as all our programs do.
+#[expect(clippy::disallowed_methods, reason = "commands read no configuration")]
+fn log_of_command() -> anyhow::Result<()> {
+    let general = |variable| std::env::var(variable).ok().filter(|value| !value.is_empty());
+    let is_json = general("APTIX_LOG_FORMAT").is_some_and(|format| format == "json");
+    let filter = LogFilter::new(general("APTIX_LOG").as_deref().unwrap_or("warn"));
+    let format = if is_json { LogFormat::Json } else { LogFormat::Text };
+    let _unchanged = log(filter.as_ref().unwrap_or(&LogFilter::default()), format);
+    filter.map(drop).context("failed to read APTIX_LOG")
+}
+
+/// Begins to log, and answers what changes the filter.
+fn log(filter: &LogFilter, format: LogFormat) -> SetLog {
+    let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    // A handle that is gone has no log to change.
+    match format {
+        LogFormat::Text => {
+            let logs = logs.with_env_filter(filter.filter()).with_filter_reloading();
+            let handle = logs.reload_handle();
+            logs.init();
+            Box::new(move |filter| drop(handle.reload(filter.filter())))
+        }
+        LogFormat::Json => {
+            let logs = logs.json().flatten_event(true).with_env_filter(filter.filter()).with_filter_reloading();
+            let handle = logs.reload_handle();
+            logs.init();
+            Box::new(move |filter| drop(handle.reload(filter.filter())))
         }
     }
 }
@@ -133,24 +220,29 @@ fn run(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<ExitCod
     done.map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve_until_signal(args: Args) -> anyhow::Result<()> {
-    let file = args.config.as_deref().map(ConfigFile::read).transpose()?.unwrap_or_default();
-    let exposure = if args.insecure_no_auth { Exposure::Anywhere } else { Exposure::Loopback };
-    let mut config = Config::new(args.listen, args.data_dir, file)?;
+async fn serve_until_signal(
+    (sources, started): (Sources, Effective),
+    set_log: SetLog,
+    accept_loss: bool,
+) -> anyhow::Result<()> {
+    let manager = ServiceManager::of_environment(&sources.environment);
+    let mut config = started.config.clone();
+    let tls = config.tls.files()?.map(Tls::open).transpose()?;
     let descriptors = descriptors::reserve(config.options.connections.total)?;
     config.options.connections.shrink(descriptors.connections);
     let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    let hangup = signal(SignalKind::hangup()).context("failed to listen for SIGHUP")?;
     let (dir, open_files) = (config.data_dir.clone(), descriptors.store_files);
     // Consent is for what is missing at the start, and not for what may be missing after a failed write.
-    let accept_loss = AtomicBool::new(args.accept_loss);
+    let accept_loss = AtomicBool::new(accept_loss);
     let store = HealingStore::open(config.data_dir.clone(), move || {
         let on_loss = if accept_loss.swap(false, Ordering::Relaxed) { OnLoss::Accept } else { OnLoss::Refuse };
         Ok(Arc::new(EmbeddedStore::open_with(&dir, Opening { open_files, on_loss })?))
     })?;
     let needs_no_token = store.tokens().await?.is_empty();
     if needs_no_token {
-        config.check_exposure(exposure)?;
+        config.check_exposure()?;
     }
     let owner = listen_to_owner(&config.data_dir, OwnerSocket::Server).inspect_err(|error| {
         tracing::warn!(%error, "the socket in the data directory cannot be used: tokens can be made while the server is stopped");
@@ -162,16 +254,46 @@ async fn serve_until_signal(args: Args) -> anyhow::Result<()> {
     if needs_no_token && !address.ip().to_canonical().is_loopback() {
         tracing::warn!(%address, "callers need no token: a process that reaches this address can change files");
     }
-    tracing::info!(%address, dataDir = %config.data_dir.display(), "serving");
+    metrics::begin();
+    let metrics = listen_for_scrapes(config.metrics).await?;
+    tracing::info!(%address, tls = tls.is_some(), dataDir = %config.data_dir.display(), "serving");
     // The process that started the server waits for this line; from here on connections are answered.
     writeln!(std::io::stdout(), "listening on {address}").context("failed to write to stdout")?;
-    let incoming = incoming(Some(listener), owner.ok());
+    manager.report(State::Ready);
+    let incoming = incoming(Some(listener), owner.ok(), tls.clone());
+    let (approvals, current_approvals) = watch::channel(config.approvals());
+    let (quotas, current_quotas) = watch::channel(config.quotas());
+    let (retention, current_retention) = watch::channel(config.retention());
+    let changeable = Changeable {
+        approvals: current_approvals.into(),
+        quotas: current_quotas.into(),
+        retention: current_retention.into(),
+        origins: config.web_origins.clone(),
+    };
+    let reload = Reload { sources, started, approvals, quotas, retention, set_log };
     let stopped = async {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
+        manager.report(State::Stopping);
     };
-    serve(Arc::new(store), (config.options, config.approvals), incoming, stopped).await?;
+    tokio::select! {
+        served = serve(Arc::new(store), (config.options, changeable), incoming, stopped) => served?,
+        never = Tls::watch(tls) => match never {},
+        never = reload.run(hangup, &manager) => match never {},
+        never = answer_scrapes(metrics) => match never {},
+    }
     Ok(())
+}
+
+/// The listener for scrapes of the metrics, if there is to be one.
+async fn listen_for_scrapes(address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("failed to listen on {address} for metrics; set metrics to another address"))?;
+    let address = listener.local_addr().context("failed to learn the address of the metrics")?;
+    tracing::info!(%address, "metrics can be scraped");
+    Ok(Some(listener))
 }

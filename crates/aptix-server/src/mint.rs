@@ -1,6 +1,6 @@
 //! The one place where the server reads the clock and makes up ids. Nothing depends on the clock going forward.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use aptix_model::id::Uuid;
 use aptix_model::record::UnixMillis;
@@ -21,6 +21,20 @@ pub fn secret() -> Result<[u8; 32], getrandom::Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;
     Ok(bytes)
+}
+
+/// The least time over which callers are spread that may call again at the same time.
+const LEAST_SPREAD: Duration = Duration::from_millis(100);
+
+/// A time between this one and twice as much, at random: many callers that wait for the same thing do not come back at once. Short
+/// times are spread over 100 ms.
+#[must_use]
+pub fn spread(least: Duration) -> Duration {
+    let mut random = [0; 4];
+    // Without random bytes they come back at once.
+    let _ = getrandom::fill(&mut random);
+    let part = f64::from(u32::from_le_bytes(random)) / f64::from(u32::MAX);
+    least.saturating_add(least.max(LEAST_SPREAD).mul_f64(part))
 }
 
 /// A new `UUIDv7`.

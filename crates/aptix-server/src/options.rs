@@ -1,9 +1,15 @@
-//! The limits and times that the server holds itself and its callers to.
+//! The limits and times that the server holds itself and its callers to, and what an operator may change while it runs.
 
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use crate::caller::Share;
 use crate::dispatcher::Settings;
+use crate::dispatcher::approvals::{Approvals, CurrentApprovals};
+use crate::quota::{CurrentRules, QuotaRules};
+use crate::retention::CurrentRetention;
+use crate::web_origins::WebOrigins;
 
 /// What the server holds itself and its callers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +34,8 @@ pub struct Options {
     pub upload_total: Duration,
     /// How long a blob is kept that no batch and no file names.
     pub blob_retention: Duration,
+    /// How often what workspaces keep no longer is removed.
+    pub retention_interval: Duration,
     /// Connections at one time.
     pub connections: Share,
     /// HTTP/2 streams of one connection.
@@ -57,6 +65,7 @@ impl Default for Options {
             upload_idle: Duration::from_secs(30),
             upload_total: Duration::from_secs(300),
             blob_retention: Duration::from_secs(24 * 3600),
+            retention_interval: Duration::from_secs(600),
             connections: Share { connection: 1, ..Share::of(20_000) },
             connection_streams: 512,
             header_bytes: 16 << 10,
@@ -64,6 +73,45 @@ impl Default for Options {
             keepalive_timeout: Duration::from_secs(15),
             connection_age: Duration::from_secs(6 * 3600),
             connection_age_grace: Duration::from_secs(300),
+        }
+    }
+}
+
+/// What is configured beside the options. All but the origins may change while the server runs.
+#[derive(Clone, Debug)]
+pub struct Changeable {
+    /// Which batches a person has to approve.
+    pub approvals: CurrentApprovals,
+    /// What tokens and workspaces may use.
+    pub quotas: CurrentRules,
+    /// What workspaces keep.
+    pub retention: CurrentRetention,
+    /// Pages of which origins may call.
+    pub origins: WebOrigins,
+}
+
+/// The limits of tokens and workspaces stay the usual ones.
+impl From<Approvals> for Changeable {
+    fn from(approvals: Approvals) -> Self {
+        (approvals, QuotaRules::default()).into()
+    }
+}
+
+/// The limits of tokens and workspaces stay the usual ones.
+impl From<watch::Receiver<Approvals>> for Changeable {
+    fn from(approvals: watch::Receiver<Approvals>) -> Self {
+        (approvals, QuotaRules::default()).into()
+    }
+}
+
+/// Workspaces keep everything.
+impl<A: Into<CurrentApprovals>, Q: Into<CurrentRules>> From<(A, Q)> for Changeable {
+    fn from((approvals, quotas): (A, Q)) -> Self {
+        Self {
+            approvals: approvals.into(),
+            quotas: quotas.into(),
+            retention: CurrentRetention::default(),
+            origins: WebOrigins::default(),
         }
     }
 }

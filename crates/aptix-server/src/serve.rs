@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aptix_model::limits::MESSAGE_BYTES;
 use aptix_model::record::UnixMillis;
@@ -11,33 +11,40 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{sleep, timeout};
 use tokio_stream::Stream;
 use tokio_util::sync::CancellationToken;
-use tonic::server::NamedService;
 use tonic::transport::Server;
 use tonic::transport::server::{Connected, Router};
-use tonic_health::ServingStatus;
-use tonic_health::server::HealthReporter;
 use tower::layer::util::{Identity, Stack};
+use tower::util::{Either, option_layer};
 
 use crate::accept::Incoming;
 use crate::caller::Peers;
 use crate::dispatcher::Dispatcher;
-use crate::dispatcher::approvals::Approvals;
 use crate::identity::Registry;
+use crate::metrics::{self, Metric};
 use crate::mint;
-use crate::options::Options;
+use crate::options::{Changeable, Options};
+use crate::quota::Quotas;
+use crate::retention::Retainer;
 use crate::room::Room;
 use crate::service::admin::{AdminServer, AdminService};
 use crate::service::admission::Admission;
 use crate::service::agent::{AgentServer, AgentService};
+use crate::service::backup::Backups;
 use crate::service::batch::{BatchServer, BatchService};
 use crate::service::file::{FileServer, FileService};
+use crate::service::service_health::Health;
 use crate::service::session::{SessionServer, SessionService};
 use crate::service::tool::{ToolServer, ToolService};
+use crate::service::web::WebLayer;
 use crate::service::workspace::{WorkspaceServer, WorkspaceService};
 use crate::store::{Store, StoreError};
+use crate::web_origins::WebOrigins;
 
 /// How often blobs are swept at most.
 const SWEEP_AT_MOST_EVERY: Duration = Duration::from_millis(20);
+
+/// How often workspaces and open batches are counted.
+const SURVEY_EVERY: Duration = Duration::from_secs(15);
 
 /// How long calls in flight may take after SIGTERM.
 const GRACE: Duration = Duration::from_secs(7);
@@ -66,7 +73,7 @@ pub enum ServeError {
 /// When the connections fail, or the store cannot be closed in order.
 pub async fn serve<I, C, E>(
     store: Arc<dyn Store>,
-    (options, approvals): (Options, Approvals),
+    (options, changeable): (Options, impl Into<Changeable>),
     incoming: I,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError>
@@ -75,21 +82,29 @@ where
     C: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
     E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
 {
+    let Changeable { approvals, quotas, retention, origins } = changeable.into();
     let dispatcher = Dispatcher::new(Arc::clone(&store), options.dispatch, approvals);
     if let Err(error) = dispatcher.recall_time().await {
         tracing::warn!(%error, "the newest time in the store cannot be read; prepared batches expire by the time of day alone");
     }
     let registry = Registry::load(Arc::clone(&store)).await?;
-    let admission = Admission::new(options, dispatcher.closing(), Arc::clone(&registry));
-    let (health, health_service) = tonic_health::server::health_reporter();
-    set_all(&health, ServingStatus::Serving).await;
-    let admin = AdminServer::new(AdminService(Arc::clone(&registry)));
-    let router = router(&dispatcher, &options, &admission)?.add_service(health_service).add_service(admin);
+    let admission = Admission::new(options, dispatcher.closing(), Arc::clone(&registry), Quotas::new(quotas));
+    dispatcher.look_at_disk().await;
+    let (reporter, health_service) = tonic_health::server::health_reporter();
+    let health = Health::new(reporter, dispatcher.low_disk(), dispatcher.closing());
+    health.report(true).await;
+    let retainer = Retainer::new(Arc::clone(&store), retention);
+    let admin = AdminServer::new(AdminService {
+        registry: Arc::clone(&registry),
+        retainer: Arc::clone(&retainer),
+        backups: Backups::new(Arc::clone(&store), dispatcher.closing()),
+    });
+    let router = router(&dispatcher, &options, (&admission, &origins))?.add_service(health_service).add_service(admin);
     let stopped = CancellationToken::new();
     let stopping = async {
         shutdown.await;
         tracing::info!("shutting down");
-        set_all(&health, ServingStatus::NotServing).await;
+        health.stop().await;
         dispatcher.stop();
         stopped.cancel();
     };
@@ -98,17 +113,21 @@ where
         sleep(GRACE).await;
     };
     let room = Room::new(options.connections, options.patience);
-    let incoming = Incoming::new(incoming, room, Peers::new(options.calls));
+    let incoming = Incoming::new(incoming, room, Peers::new(options.calls), stopped.clone());
     let served = tokio::select! {
         served = router.serve_with_incoming_shutdown(incoming, stopping) => served,
         () = overdue => {
             tracing::warn!("calls in flight were cut off");
             Ok(())
         }
-        never = report_health(store.as_ref(), &health) => match never {},
+        never = health.run(store.as_ref()) => match never {},
+        never = dispatcher.watch_disk() => match never {},
         never = admission.watch_answers() => match never {},
+        never = dispatcher.look_again() => match never {},
         never = sweep(store.as_ref(), options.blob_retention) => match never {},
+        never = retainer.run(options.retention_interval) => match never {},
         never = expire(&dispatcher) => match never {},
+        never = survey(&dispatcher) => match never {},
         never = registry.expire() => match never {},
     };
     dispatcher.stop();
@@ -121,12 +140,15 @@ where
     Ok(())
 }
 
+/// What is in front of the services: admission, and in front of that gRPC-Web, if pages may call.
+type Layers = Stack<Admission, Stack<Either<WebLayer, Identity>, Identity>>;
+
 /// All services behind admission, with every limit of the transport set.
 fn router(
     dispatcher: &Arc<Dispatcher>,
     options: &Options,
-    admission: &Admission,
-) -> Result<Router<Stack<Admission, Identity>>, ServeError> {
+    (admission, origins): (&Admission, &WebOrigins),
+) -> Result<Router<Layers>, ServeError> {
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -146,6 +168,8 @@ fn router(
     let workspaces = WorkspaceServer::new(WorkspaceService(Arc::clone(dispatcher)));
     let sessions = SessionServer::new(SessionService { dispatcher: Arc::clone(dispatcher), patience });
     Ok(Server::builder()
+        .accept_http1(!origins.is_empty())
+        .layer(option_layer(WebLayer::of(origins)))
         .layer(admission.clone())
         .max_concurrent_streams(options.connection_streams)
         .http2_max_header_list_size(options.header_bytes)
@@ -163,26 +187,20 @@ fn router(
         .add_service(files.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES)))
 }
 
-/// Reports the server unhealthy for as long as its store takes no writes.
-async fn report_health(store: &dyn Store, health: &HealthReporter) -> Infallible {
-    loop {
-        store.failed().await;
-        tracing::error!("the store takes no writes: the server is not healthy until it does");
-        set_all(health, ServingStatus::NotServing).await;
-        store.healed().await;
-        tracing::info!("the server is healthy again");
-        set_all(health, ServingStatus::Serving).await;
-    }
-}
-
 /// Removes unnamed blobs that are older than `retention`, at intervals of as long.
 async fn sweep(store: &dyn Store, retention: Duration) -> Infallible {
     loop {
         sleep(retention.max(SWEEP_AT_MOST_EVERY)).await;
         let millis = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
-        match store.sweep_blobs(UnixMillis(mint::now().0.saturating_sub(millis))).await {
+        let began = Instant::now();
+        let swept = store.sweep_blobs(UnixMillis(mint::now().0.saturating_sub(millis))).await;
+        Metric::SweepSeconds.took(&[], began.elapsed());
+        match swept {
             Ok(0) => {}
-            Ok(swept) => tracing::info!(swept, "unnamed blobs were removed"),
+            Ok(swept) => {
+                Metric::SweptBlobs.add(&[], metrics::count(swept));
+                tracing::info!(swept, "unnamed blobs were removed");
+            }
             Err(error) => tracing::warn!(%error, "unnamed blobs could not be removed"),
         }
     }
@@ -198,10 +216,13 @@ async fn expire(dispatcher: &Arc<Dispatcher>) -> Infallible {
     }
 }
 
-/// Sets the health of every service, and of the server as a whole.
-async fn set_all(health: &HealthReporter, status: ServingStatus) {
-    let named = [AdminServer::NAME, BatchServer::NAME, AgentServer::NAME, FileServer::NAME, WorkspaceServer::NAME];
-    for service in named.into_iter().chain(["", SessionServer::NAME, ToolServer::NAME]) {
-        health.set_service_status(service, status).await;
+/// Counts at intervals what there is, for the metrics.
+async fn survey(dispatcher: &Arc<Dispatcher>) -> Infallible {
+    loop {
+        match dispatcher.survey().await {
+            Ok(survey) => survey.publish(),
+            Err(error) => tracing::debug!(%error, "what there is could not be counted"),
+        }
+        sleep(SURVEY_EVERY).await;
     }
 }

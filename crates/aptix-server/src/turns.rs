@@ -1,10 +1,11 @@
-//! Who of those that wait may use a processor next: a bounded number of turns at one time, shared out between callers
-//! and not between calls.
+//! Who of those that wait may use a processor next, or a place among the calls: a bounded number of turns at one time, shared out
+//! between parties (holders of tokens, or connections without one) and not between calls.
 //!
-//! The caller whose last turn is longest ago is first, and who has none at present counts as never served. A caller that
-//! already has turns does not get the last free one.
+//! The party whose last turn is longest ago is first, and who has none at present counts as never served. A party that
+//! already has turns does not get the last free one. Among the requests of one party the lane (a connection, or a workspace) whose last
+//! turn is longest ago is first.
 //!
-//! Bound: let a caller ask while it has no turn and no other request. Until it is served, at most one turn of each other caller
+//! Bound: let a party ask while it has no turn and no other request. Until it is served, at most one turn of each other party
 //! begins, and only of those that were waiting for their first turn by then. Turns that are under way at that time come on
 //! top: at most as many as there are turns in all.
 
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::caller::ConnectionId;
+use crate::caller::{Party, Who};
 
 /// Shares out turns. Copies share the same turns.
 #[derive(Clone, Debug)]
@@ -22,10 +23,10 @@ pub(crate) struct Turns(Arc<Mutex<Queue>>);
 #[derive(Debug)]
 struct Queue {
     free: usize,
-    /// Every caller that has a turn or waits for one.
-    callers: HashMap<ConnectionId, CallerState>,
+    /// Every party that has a turn or waits for one.
+    callers: HashMap<Who, CallerState>,
     /// Those who wait, the next one first.
-    order: BTreeSet<(u64, ConnectionId)>,
+    order: BTreeSet<(u64, Who)>,
     /// Counts turns and arrivals.
     now: u64,
     /// Turns that have begun.
@@ -36,6 +37,8 @@ struct Queue {
 struct CallerState {
     running: usize,
     waiting: VecDeque<Request>,
+    /// When lanes were last served; those that are not here have not been, as far as is known.
+    lanes: HashMap<u64, u64>,
     /// Turns of this caller that have begun since it is known.
     begun: u64,
     /// When it came, or was last served: below [`SERVED`] for those who have not been served yet.
@@ -46,9 +49,13 @@ struct CallerState {
 #[derive(Debug)]
 struct Request {
     called: oneshot::Sender<Turn>,
-    /// [`Queue::begun_by_others`] when it was made.
+    lane: u64,
+    /// Turns of other callers that had begun when it was made.
     others: u64,
 }
+
+/// Lanes of one party whose last turns are remembered.
+const LANES: usize = 1024;
 
 /// Places of callers that were served are behind those of callers that were not.
 const SERVED: u64 = 1 << 63;
@@ -56,7 +63,7 @@ const SERVED: u64 = 1 << 63;
 /// The right to use a processor, until dropped.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    caller: ConnectionId,
+    caller: Who,
     turns: Turns,
     /// How many turns of other callers began between asking for this one and being given it.
     pub(crate) waited: u64,
@@ -70,16 +77,22 @@ impl Turns {
     }
 
     /// Waits for a turn. Who stops waiting loses its place.
-    pub(crate) async fn take(&self, caller: ConnectionId) -> Turn {
+    pub(crate) async fn take(&self, party: Party) -> Turn {
         loop {
             let (called, waits) = oneshot::channel();
-            self.queue().add(caller, called);
+            self.queue().add(party, called);
             self.share_out();
             // A turn is always given or taken back with its waiter; should it be lost, it is asked for anew.
             if let Ok(turn) = waits.await {
                 return turn;
             }
         }
+    }
+
+    /// A turn, if it would be given now.
+    pub(crate) fn take_at_once(&self, party: Party) -> Option<Turn> {
+        let begun = self.queue().begin_at_once(party);
+        begun.then(|| Turn { caller: party.who, turns: self.clone(), waited: 0 })
     }
 
     /// Gives free turns to those who wait.
@@ -97,46 +110,73 @@ impl Turns {
 }
 
 impl Queue {
-    fn add(&mut self, caller: ConnectionId, called: oneshot::Sender<Turn>) {
+    fn add(&mut self, Party { who, lane }: Party, called: oneshot::Sender<Turn>) {
         self.now += 1;
-        let known = self.callers.entry(caller).or_insert(CallerState { place: self.now, ..CallerState::default() });
+        let known = self.callers.entry(who).or_insert(CallerState { place: self.now, ..CallerState::default() });
         let others = self.begun.saturating_sub(known.begun);
-        known.waiting.push_back(Request { called, others });
-        self.order.insert((known.place, caller));
+        known.waiting.push_back(Request { called, lane, others });
+        self.order.insert((known.place, who));
     }
 
-    /// Who is next, if there is a free turn for a caller that waits; and how many turns of others have begun meanwhile.
-    fn next(&mut self) -> Option<(ConnectionId, oneshot::Sender<Turn>, u64)> {
-        loop {
-            let free = self.free;
-            let may =
-                |caller: &ConnectionId| free > 1 || self.callers.get(caller).is_none_or(|known| known.running == 0);
-            let place = *self.order.iter().find(|(_, caller)| free > 0 && may(caller))?;
-            self.order.remove(&place);
-            let caller = place.1;
-            let known = self.callers.get_mut(&caller)?;
-            known.waiting.retain(|request| !request.called.is_closed());
-            let Some(Request { called, others }) = known.waiting.pop_front() else {
-                if known.running == 0 {
-                    self.callers.remove(&caller);
-                }
-                continue;
-            };
-            self.now += 1;
-            known.place = SERVED + self.now;
-            known.running += 1;
-            let waited = self.begun.saturating_sub(known.begun).saturating_sub(others);
-            self.begun += 1;
-            known.begun += 1;
-            if !known.waiting.is_empty() {
-                self.order.insert((known.place, caller));
-            }
-            self.free -= 1;
-            return Some((caller, called, waited));
+    /// Whether there is a free turn for this caller.
+    fn is_free_for(&self, who: &Who) -> bool {
+        match self.free {
+            0 => false,
+            1 => self.callers.get(who).is_none_or(|known| known.running == 0),
+            _ => true,
         }
     }
 
-    fn take_back(&mut self, caller: ConnectionId) {
+    /// Begins a turn if there is a free one and nobody waits for one.
+    fn begin_at_once(&mut self, Party { who, lane }: Party) -> bool {
+        if !self.order.is_empty() || !self.is_free_for(&who) {
+            return false;
+        }
+        self.callers.entry(who).or_default();
+        self.begin(who, lane);
+        true
+    }
+
+    /// Notes that a turn of this caller begins, and which place that leaves it.
+    fn begin(&mut self, who: Who, lane: u64) {
+        let Some(known) = self.callers.get_mut(&who) else { return };
+        self.now += 1;
+        known.place = SERVED + self.now;
+        known.running += 1;
+        if known.lanes.len() >= LANES {
+            known.lanes.clear();
+        }
+        known.lanes.insert(lane, self.now);
+        self.begun += 1;
+        known.begun += 1;
+        self.free -= 1;
+    }
+
+    /// Who is next, if there is a free turn for a caller that waits; and how many turns of others have begun meanwhile.
+    fn next(&mut self) -> Option<(Who, oneshot::Sender<Turn>, u64)> {
+        loop {
+            let place = *self.order.iter().find(|(_, who)| self.is_free_for(who))?;
+            self.order.remove(&place);
+            let who = place.1;
+            let known = self.callers.get_mut(&who)?;
+            known.waiting.retain(|request| !request.called.is_closed());
+            let Some(Request { called, lane, others }) = known.first() else {
+                if known.running == 0 {
+                    self.callers.remove(&who);
+                }
+                continue;
+            };
+            let waited = self.begun.saturating_sub(known.begun).saturating_sub(others);
+            let waits = !known.waiting.is_empty();
+            self.begin(who, lane);
+            if waits && let Some(known) = self.callers.get(&who) {
+                self.order.insert((known.place, who));
+            }
+            return Some((who, called, waited));
+        }
+    }
+
+    fn take_back(&mut self, caller: Who) {
         self.free += 1;
         if let Some(known) = self.callers.get_mut(&caller) {
             known.running -= 1;
@@ -144,6 +184,15 @@ impl Queue {
                 self.callers.remove(&caller);
             }
         }
+    }
+}
+
+impl CallerState {
+    /// Takes the request that is next: the oldest one of the lane that was served longest ago.
+    fn first(&mut self) -> Option<Request> {
+        let served = |request: &Request| self.lanes.get(&request.lane).copied().unwrap_or_default();
+        let next = (0..self.waiting.len()).min_by_key(|index| self.waiting.get(*index).map(served))?;
+        self.waiting.remove(next)
     }
 }
 
@@ -161,12 +210,17 @@ mod tests {
     use std::task::Poll;
 
     use super::*;
+    use crate::caller::ConnectionId;
 
-    const BUSY: ConnectionId = ConnectionId(1);
-    const QUIET: ConnectionId = ConnectionId(2);
+    const BUSY: Party = of(1);
+    const QUIET: Party = of(2);
+
+    const fn of(connection: u64) -> Party {
+        Party { who: Who::Connection(ConnectionId(connection)), lane: connection }
+    }
 
     /// Asks for a turn, and answers who is waiting for it.
-    async fn ask(turns: &Turns, caller: ConnectionId) -> impl Future<Output = Turn> + use<> {
+    async fn ask(turns: &Turns, caller: Party) -> impl Future<Output = Turn> + use<> {
         let turns = turns.clone();
         let mut waiting = Box::pin(async move { turns.take(caller).await });
         let early = poll_fn(|context| Poll::Ready(waiting.as_mut().poll(context))).await;
@@ -214,7 +268,7 @@ mod tests {
         let (under_way, first) = (turns.take(QUIET).await, fifo.clone().acquire_owned().await.unwrap());
         let (mut crowd, mut line) = (Vec::new(), Vec::new());
         for number in 0..100 {
-            crowd.push(Box::pin(ask(&turns, ConnectionId(10 + number % BUSY_CALLERS)).await));
+            crowd.push(Box::pin(ask(&turns, of(10 + number % BUSY_CALLERS)).await));
             let (fifo, begun) = (fifo.clone(), Arc::clone(&begun));
             let mut waiting = Box::pin(async move {
                 drop(fifo.acquire_owned().await.unwrap());
@@ -276,10 +330,10 @@ mod tests {
     #[tokio::test]
     async fn those_who_always_ask_take_turns() {
         let turns = Turns::new(1);
-        let mut under_way = turns.take(ConnectionId(0)).await;
+        let mut under_way = turns.take(of(0)).await;
         let mut waiting = Vec::new();
         for round in 0..30 {
-            waiting.push((round % 3, Box::pin(ask(&turns, ConnectionId(round % 3)).await)));
+            waiting.push((round % 3, Box::pin(ask(&turns, of(round % 3)).await)));
         }
         let mut served = Vec::new();
         while !waiting.is_empty() {
@@ -302,13 +356,49 @@ mod tests {
         }
     }
 
+    /// The calls of one token take turns between their lanes, however many of them wait in one; and a token is one caller however many
+    /// lanes it has.
+    #[tokio::test]
+    async fn lanes_of_one_token_take_turns() {
+        let noisy = |lane| Party { who: Who::Token(1), lane };
+        let turns = Turns::new(1);
+        let mut under_way = turns.take_at_once(noisy(0)).unwrap();
+        assert!(turns.take_at_once(QUIET).is_none(), "there is one turn");
+        let mut waiting = Vec::new();
+        for _ in 0..50 {
+            waiting.push((1, Box::pin(ask(&turns, noisy(1)).await)));
+        }
+        for lane in 2..5 {
+            waiting.push((lane, Box::pin(ask(&turns, noisy(lane)).await)));
+        }
+        waiting.push((99, Box::pin(ask(&turns, QUIET).await)));
+        let mut served = Vec::new();
+        while served.len() < 6 {
+            drop(under_way);
+            let mut next = None;
+            for (index, (_, waits)) in waiting.iter_mut().enumerate() {
+                if let Some(turn) = is_served(waits).await {
+                    next = Some((index, turn));
+                    break;
+                }
+            }
+            let (index, turn) = next.expect("somebody is served");
+            served.push(waiting.remove(index).0);
+            under_way = turn;
+        }
+        // The quiet one was not served yet, and comes before every call of the token but the one that was given the turn before.
+        assert!(served[..2].contains(&99), "{served:?}");
+        let mut lanes: Vec<_> = served.iter().copied().filter(|lane| *lane != 99).take(4).collect();
+        lanes.sort_unstable();
+        assert_eq!(lanes, [1, 2, 3, 4], "{served:?}");
+    }
+
     /// A caller that gave up delays no other, and leaves nothing behind.
     #[tokio::test]
     async fn who_gave_up_is_passed_over() {
         let turns = Turns::new(1);
         let under_way = turns.take(BUSY).await;
-        let gone: Vec<_> =
-            [ask(&turns, BUSY).await, ask(&turns, ConnectionId(3)).await].into_iter().map(Box::pin).collect();
+        let gone: Vec<_> = [ask(&turns, BUSY).await, ask(&turns, of(3)).await].into_iter().map(Box::pin).collect();
         let mut last = Box::pin(ask(&turns, QUIET).await);
         drop(gone);
         drop(under_way);

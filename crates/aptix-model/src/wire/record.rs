@@ -73,6 +73,9 @@ impl From<BatchRecord> for v1::Batch {
         let author = record.author();
         let preparation = record.preparation().map(|preparation| plan::message(preparation, record.batch.kind()));
         let mut edit = with_ids(record.batch, &record.ids);
+        if record.removed_content.is_some() {
+            edit.files.iter_mut().for_each(|file| file.action = None);
+        }
         if record.is_restricted {
             edit.required_features.push(SESSION_MODE.into());
         }
@@ -93,7 +96,8 @@ impl From<BatchRecord> for v1::Batch {
             author: Some(author.into()),
             preparation,
             session_mode: if record.is_restricted { v1::SessionMode::Restricted.into() } else { 0 },
-            ..Self::default()
+            content_omitted: record.removed_content.is_some(),
+            removed_content_sha256: record.removed_content.map(|digest| digest.to_string()).unwrap_or_default(),
         }
     }
 }
@@ -178,6 +182,14 @@ impl TryFrom<v1::Batch> for BatchRecord {
                 mode == SessionMode::Restricted
             }
         };
+        let removed_content = match message.removed_content_sha256.as_str() {
+            "" => None,
+            removed => Some(digest("removedContentSha256", removed)?),
+        };
+        if removed_content.is_some() {
+            let local = || v1::file_patch::Action::LocalChange(v1::LocalChange {});
+            edit.files.iter_mut().for_each(|file| file.action = Some(local()));
+        }
         let patches = edit.files.iter().enumerate().filter(|(_, file)| !is_quote(file));
         let ids = patches.map(|(index, file)| file_ids(&format!("files[{index}]."), file));
         let ids = ids.collect::<Result<_, Failure>>()?;
@@ -216,6 +228,7 @@ impl TryFrom<v1::Batch> for BatchRecord {
             source,
             reverted_by: optional_id("revertedBy", &message.reverted_by)?,
             is_restricted,
+            removed_content,
         })
     }
 }

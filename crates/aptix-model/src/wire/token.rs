@@ -1,12 +1,14 @@
 //! Tokens, between the wire and the model.
 
 use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::{String, ToString};
 
 use super::field::{id, millis, missing, unknown_enum};
 use super::v1;
 use crate::failure::Failure;
-use crate::token::{Ended, Ending, Role, Scope, Token};
+use crate::reason::{Detail, Reason};
+use crate::token::{CertificateName, CertificateNameError, Ended, Ending, Role, Scope, Token};
 
 impl Role {
     /// Reads a role from the field of this name.
@@ -49,6 +51,19 @@ impl Scope {
     }
 }
 
+impl CertificateName {
+    /// Reads the name of a certificate from the field of this name, if it has one.
+    ///
+    /// # Errors
+    /// INVALID_REQUEST (ID_FORMAT), naming the field.
+    pub fn from_wire(field: &str, name: &str) -> Result<Option<Self>, Failure> {
+        let name = Some(name).filter(|name| !name.is_empty()).map(str::parse).transpose();
+        name.map_err(|error: CertificateNameError| {
+            Failure::new(Reason::InvalidRequest, format!("{field}: {error}")).detail(Detail::IdFormat).field(field)
+        })
+    }
+}
+
 impl From<Role> for v1::Role {
     fn from(role: Role) -> Self {
         match role {
@@ -72,6 +87,7 @@ impl TryFrom<v1::Token> for Token {
             scope: Scope::from_wire("workspaceId", &token.workspace_id)?,
             created: millis(&token.create_time.unwrap_or_default()),
             expires: token.expire_time.as_ref().map(millis),
+            certificate: CertificateName::from_wire("certificate", &token.certificate)?,
             ended: token.end_time.as_ref().map(|at| Ended { at: millis(at), how }),
         })
     }
@@ -86,6 +102,7 @@ impl From<Token> for v1::Token {
             create_time: Some(token.created.into()),
             expire_time: token.expires.map(Into::into),
             end_time: token.ended.map(|ended| ended.at.into()),
+            certificate: token.certificate.map(|name| name.to_string()).unwrap_or_default(),
             has_expired: token.ended.is_some_and(|ended| ended.how == Ending::Expired),
         }
     }

@@ -14,6 +14,7 @@ mod look;
 mod prepare;
 mod protection;
 mod questions;
+mod removed_content;
 mod search_patch;
 mod search_replace;
 mod session_mode;

@@ -197,12 +197,8 @@ fn failed() -> Report {
 }
 
 pub(crate) fn record() -> BatchRecord {
-    let mut next = 0_u128;
-    let batch = batch();
-    let ids = FileIds::mint(&batch, || {
-        next += 1;
-        Uuid::from_u128(next)
-    });
+    let (batch, mut numbers) = (batch(), 1..);
+    let ids = FileIds::mint(&batch, || Uuid::from_u128(numbers.next().unwrap()));
     BatchRecord {
         id: BatchId(Uuid::from_u128(99)),
         workspace: "w".parse().unwrap(),
@@ -218,6 +214,7 @@ pub(crate) fn record() -> BatchRecord {
         source: Source::Submitted,
         reverted_by: None,
         is_restricted: false,
+        removed_content: None,
     }
 }
 

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use aptix_model::batch::{Batch, FileEdit, FilePatch, GitKind, GitPatch, Target};
 use aptix_model::id::WorkspaceId;
 use aptix_model::protection;
-use serde::Deserialize;
+use tokio::sync::watch;
 
 /// Which batches a person has to approve.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Approval {
     /// None.
     #[default]
@@ -23,6 +22,22 @@ pub enum Approval {
     Always,
 }
 
+impl Approval {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Never, Self::Deletions, Self::Sensitive, Self::Always];
+
+    /// Its word in the configuration.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Deletions => "deletions",
+            Self::Sensitive => "sensitive",
+            Self::Always => "always",
+        }
+    }
+}
+
 /// Which batches a person has to approve, by workspace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Approvals {
@@ -32,9 +47,33 @@ pub struct Approvals {
     pub workspaces: BTreeMap<WorkspaceId, Approval>,
 }
 
-impl Approvals {
+/// The approvals of now: the configuration may be read again.
+#[derive(Clone, Debug)]
+pub struct CurrentApprovals(watch::Receiver<Approvals>);
+
+impl CurrentApprovals {
     /// Whether a person has to approve this batch.
     pub(super) fn ask_about(&self, workspace: &WorkspaceId, batch: &Batch) -> bool {
+        self.0.borrow().ask_about(workspace, batch)
+    }
+}
+
+impl From<watch::Receiver<Approvals>> for CurrentApprovals {
+    fn from(current: watch::Receiver<Approvals>) -> Self {
+        Self(current)
+    }
+}
+
+/// They stay as they are.
+impl From<Approvals> for CurrentApprovals {
+    fn from(fixed: Approvals) -> Self {
+        Self(watch::channel(fixed).1)
+    }
+}
+
+impl Approvals {
+    /// Whether a person has to approve this batch.
+    fn ask_about(&self, workspace: &WorkspaceId, batch: &Batch) -> bool {
         match self.workspaces.get(workspace).unwrap_or(&self.usual) {
             Approval::Never => false,
             Approval::Deletions => batch.files.iter().any(|file| may_delete(&file.edit)),

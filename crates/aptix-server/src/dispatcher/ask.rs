@@ -30,6 +30,7 @@ impl Dispatcher {
     /// - UNAVAILABLE (AGENT_LOST): its connection ended before it answered.
     /// - DEADLINE_EXCEEDED: it gave no answer in time.
     /// - RESOURCE_EXHAUSTED: too many questions wait.
+    /// - OVER_LIMIT: too many of the caller's token, or about the workspace.
     /// - Whatever the agent answers that failed as a whole.
     pub async fn ask(
         &self,
@@ -43,6 +44,7 @@ impl Dispatcher {
         if !questions.serving.presence.answers(kind) {
             return Err(Refusal::denied(cannot_answer(workspace, &questions.serving.presence, kind)));
         }
+        let _counted = asker.peer.quota.question(workspace)?;
         let too_many = |found| Refusal::denied(full("questions", found));
         let _place = self.questions.take(&asker.peer, 1 + ask.size() / UNIT).map_err(too_many)?;
         asker.release();

@@ -19,6 +19,7 @@ impl Dispatcher {
         if !batch.state.is_open() {
             return Ok(batch);
         }
+        let _counted = asker.peer.quota.question(&batch.workspace)?;
         let too_many = |found| Refusal::denied(full("questions", found));
         let _place = self.questions.take(&asker.peer, 1).map_err(too_many)?;
         asker.release();

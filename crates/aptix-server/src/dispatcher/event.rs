@@ -47,7 +47,11 @@ impl Dispatcher {
         let damaged = |why| Err(Damage { batch: Some(id), why });
         let batch = match self.store.batch(workspace.clone(), BatchSelector::Id(id)).await {
             Ok(Some(batch)) => Ok(Box::new(batch)),
-            Ok(None) => damaged(lost(id).to_string()),
+            Ok(None) => {
+                // If both were removed since the event was read, that is no damage: the error is COMPACTED.
+                self.store.events(workspace.clone(), Revision(revision.0.saturating_sub(1)), 1).await?;
+                damaged(lost(id).to_string())
+            }
             // A reader skips a damaged batch for ever, so a failure that will pass is not damage.
             Err(error) if error.will_pass() => return Err(error),
             Err(error) => damaged(error.to_string()),
@@ -122,6 +126,7 @@ mod tests {
             source: Source::Submitted,
             reverted_by: None,
             is_restricted: false,
+            removed_content: None,
         };
         let found = |revision, state| {
             let facts = derived(Revision(revision), &ended(state))?;

@@ -1,7 +1,7 @@
 //! The connection of the agent that serves a workspace: its lease, and the events that it is sent.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::events::event::Event;
@@ -17,9 +17,11 @@ use super::event::WorkspaceEvent;
 use super::lease::{Claim, LeaseSecret, secret_digest};
 use super::questions::{Answered, Asked, Questions};
 use super::refusal::Refusal;
-use super::stream::{FeedEnd, Items, Outlet, Rest, Start, Stop, WatchError, broken_off, stop};
+use super::stream::{FeedEnd, Items, Outlet, Start, Stop, WatchError, broken_off, stop};
 use super::wake::Topic;
 use crate::cpu_pool::Turnkeeper;
+use crate::metrics::Metric;
+use crate::mint;
 use crate::store::StoreError;
 
 /// Events read at once.
@@ -76,7 +78,9 @@ impl Dispatcher {
         let (outlet, stream) = Outlet::open(claim.superseded.clone(), self.closing.clone()).await?;
         let this = Arc::clone(self);
         let (turns, encode) = (Turnkeeper::here(), Arc::new(encode));
+        let connected = Metric::Agents.enter([]);
         self.tasks.spawn(async move {
+            let _connected = connected;
             let lease = Delivery::Lease(epoch, secret);
             let sending = async {
                 this.hand_over(&outlet, encode(lease)).await?;
@@ -156,7 +160,7 @@ impl Dispatcher {
                 let began = Instant::now();
                 let room = self.room(outlet).await?;
                 let event = self.event(workspace, event).await.map_err(stop)?;
-                let revision = event.revision;
+                let (revision, at) = (event.revision, event.facts.as_ref().map(|facts| facts.at));
                 // What waits for its receiver is as small as what is sent.
                 let encode = Arc::clone(encode);
                 let work = async move {
@@ -167,10 +171,13 @@ impl Dispatcher {
                     encode(Delivery::Event(event))
                 };
                 room.send(Ok(turns.run(work).await.map_err(|error| stop(broken_off(&error)))?));
+                if let Some(at) = at {
+                    Metric::FeedLag.took(&[], Duration::from_millis(mint::now().0.saturating_sub(at.0)));
+                }
                 sent = revision;
             }
-            if !more && self.rest(outlet, &mut waker).await? == Rest::Quiet {
-                self.hand_over(outlet, encode(Delivery::Heartbeat(sent))).await?;
+            if !more {
+                self.idle(outlet, &mut waker, || encode(Delivery::Heartbeat(sent))).await?;
             }
         }
     }

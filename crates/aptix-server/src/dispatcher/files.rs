@@ -224,7 +224,11 @@ impl Dispatcher {
         revision: Revision,
     ) -> Result<Option<(UnixMillis, BatchId)>, StoreError> {
         let Some(before) = revision.0.checked_sub(1) else { return Ok(None) };
-        let events = self.store.events(workspace.clone(), Revision(before), 1).await?;
+        let events = match self.store.events(workspace.clone(), Revision(before), 1).await {
+            // Of a file that is older than the events that are kept, it is not known any more.
+            Err(StoreError::Compacted { .. }) => return Ok(None),
+            events => events?,
+        };
         let Some(Ok(event)) = events.into_iter().next() else { return Ok(None) };
         let batch = event.batch;
         let facts = match event.facts.clone() {

@@ -17,7 +17,8 @@ use aptix_model::state::BatchState;
 use super::Dispatcher;
 use super::plan_name::{PlanName, of_hunk};
 use super::refusal::Refusal;
-use super::submit::{Submission, log_repeated, request_reused};
+use super::submit::{Submission, count, log_repeated, request_reused};
+use crate::quota::CallQuota;
 use crate::store::BatchSelector;
 
 /// Who has a plan applied.
@@ -54,7 +55,12 @@ impl Dispatcher {
     /// # Errors
     /// REQUEST_ID_REUSED, NOT_FOUND, WRONG_OWNER, HUNK_EXPIRED, ALREADY_APPLIED, INVALID_STATE (NOT_PREPARED, OTHER_KIND),
     /// POLICY_DENIED (RESTRICTED_MODE), or when the store fails.
-    pub async fn apply_plan(self: &Arc<Self>, applying: Applying, began: Instant) -> Result<BatchRecord, Refusal> {
+    pub async fn apply_plan(
+        self: &Arc<Self>,
+        applying: Applying,
+        quota: &CallQuota,
+        began: Instant,
+    ) -> Result<BatchRecord, Refusal> {
         let Applying { workspace, hunk, owner, request_id, .. } = &applying;
         let which = BatchSelector::Request(request_id.clone());
         if let Some(stored) = self.store.batch(workspace.clone(), which).await? {
@@ -78,6 +84,9 @@ impl Dispatcher {
             return Err(Refusal::denied(failure));
         }
         let preparation = self.may_use(&newest, owner, PlanName::Hunk(*hunk))?;
+        if newest.removed_content.is_some() {
+            return Err(of_hunk(HunkError::Missing(*hunk)));
+        }
         let source = Source::Prepared(Box::new(Preparation {
             replaces: Some(newest.id),
             hunk: Some(*hunk),
@@ -88,8 +97,13 @@ impl Dispatcher {
         let Applying { workspace, request_id, origin, .. } = applying.clone();
         let record = Submission { workspace, request_id, batch: newest.batch, origin }.into_record();
         let record = BatchRecord { state, source, ..record };
+        let reserved = self.reserve(&record, quota).await?;
         let this = Arc::clone(self);
-        self.to_the_end(async move { this.append_prepared(record, began).await }).await
+        self.to_the_end(async move {
+            let id = record.id;
+            this.append_prepared(record, began).await.inspect(|kept| count(reserved, id, kept))
+        })
+        .await
     }
 
     /// Refuses the use of a batch whose place could not be taken.

@@ -21,8 +21,9 @@ use super::Dispatcher;
 use super::fit::{Fitted, fit};
 use super::refusal::Refusal;
 use super::report::lease_lost;
+use crate::metrics::Metric;
 use crate::mint;
-use crate::store::{BatchSelector, FileUpdate, LeaseProof, LocalAppended, LocalBatch, StoreError};
+use crate::store::{BatchSelector, FileUpdate, LeaseProof, LocalAppended, LocalBatch, StoreError, retention};
 
 /// What was done on a workstation itself, as its agent reports it.
 #[derive(Clone, Debug)]
@@ -75,6 +76,7 @@ impl Dispatcher {
             source: Source::Local { author: actor.clone(), reverts },
             reverted_by: None,
             is_restricted: false,
+            removed_content: None,
         };
         let files = match checked.and(fitted) {
             Ok(fitted) => self.local_files(&record.workspace, fitted).await?,
@@ -90,6 +92,7 @@ impl Dispatcher {
                 let reported =
                     Event::Reported(stored.state, stored.report.as_ref().map(|report| (&stored.batch, report)));
                 Trace::of(Via::Server, &stored).log(began.elapsed(), reported);
+                Metric::BatchSteps.add(&[stored.state.word()], 1.0);
                 self.wakes.wake(&stored.workspace, stored.id);
                 Ok(*stored)
             }
@@ -114,6 +117,9 @@ fn same(stored: BatchRecord, mut offered: BatchRecord) -> Result<BatchRecord, Re
     // The first actor stays: an agent whose state was restored may not know it any more.
     if let (Source::Local { author: first, .. }, Source::Local { author, .. }) = (&stored.source, &mut offered.source) {
         author.clone_from(first);
+    }
+    if stored.removed_content.is_some() {
+        offered.remove_content(retention::content_digest(&offered.batch));
     }
     let BatchRecord { revision, created, updated, reverted_by, .. } = stored;
     if (BatchRecord { revision, created, updated, reverted_by, ..offered }) == stored {

@@ -8,6 +8,8 @@ pub mod cancel;
 mod claims;
 pub(crate) mod clock;
 pub mod decided;
+mod disk;
+mod disk_reserve;
 pub mod early;
 mod ended;
 pub mod event;
@@ -31,12 +33,15 @@ pub mod session;
 mod step;
 pub mod stream;
 pub mod submit;
+pub mod survey;
 pub mod transfer;
 pub mod upload;
 mod wake;
 pub mod watch;
 pub mod workspace;
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,7 +51,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use self::approvals::Approvals;
+use self::approvals::CurrentApprovals;
 use self::claims::Claims;
 use self::clock::Clock;
 use self::lease::Leases;
@@ -73,6 +78,8 @@ pub struct Settings {
     pub patience: Duration,
     /// How often batches are looked for whose time is over.
     pub expiry_sweep: Duration,
+    /// Bytes of the disk that stay free, at most a twentieth of it: new batches and blobs are refused before.
+    pub disk_reserve: u64,
     /// What batches are held to.
     pub limits: Limits,
 }
@@ -87,6 +94,7 @@ impl Default for Settings {
             questions: Share::of(4096),
             patience: Duration::from_secs(1),
             expiry_sweep: Duration::from_secs(30),
+            disk_reserve: 256 << 20,
             limits: Limits::DEFAULT,
         }
     }
@@ -96,7 +104,7 @@ impl Default for Settings {
 pub struct Dispatcher {
     store: Arc<dyn Store>,
     settings: Settings,
-    approvals: Approvals,
+    approvals: CurrentApprovals,
     wakes: Arc<Wakes>,
     leases: Arc<Leases>,
     streams: Arc<Semaphore>,
@@ -104,6 +112,7 @@ pub struct Dispatcher {
     uploads: Arc<Claims>,
     questions: Arc<Room>,
     clock: Clock,
+    disk: disk::Disk,
     closing: CancellationToken,
     ending: CancellationToken,
     tasks: TaskTracker,
@@ -112,11 +121,11 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// A dispatcher over this store, which has persons approve these batches.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, settings: Settings, approvals: Approvals) -> Arc<Self> {
+    pub fn new(store: Arc<dyn Store>, settings: Settings, approvals: impl Into<CurrentApprovals>) -> Arc<Self> {
         Arc::new(Self {
             store,
             settings,
-            approvals,
+            approvals: approvals.into(),
             wakes: Arc::default(),
             leases: Arc::default(),
             streams: Arc::new(Semaphore::new(settings.streams)),
@@ -124,6 +133,7 @@ impl Dispatcher {
             uploads: Arc::default(),
             questions: Room::new(settings.questions, Duration::MAX),
             clock: Clock::default(),
+            disk: disk::Disk::new(settings.disk_reserve),
             closing: CancellationToken::new(),
             ending: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -146,6 +156,16 @@ impl Dispatcher {
     pub fn stop(&self) {
         self.closing.cancel();
         self.tasks.close();
+    }
+
+    /// Has every stream and every waiting call read the store again each time that it was opened again: a write that was not
+    /// acknowledged may be there.
+    pub async fn look_again(&self) -> Infallible {
+        let mut reopenings = self.store.reopenings();
+        while reopenings.changed().await.is_ok() {
+            self.wakes.wake_all();
+        }
+        pending().await
     }
 
     /// Does a write and all that follows from it, even if the caller goes away meanwhile: what is stored is also sent to its watchers.

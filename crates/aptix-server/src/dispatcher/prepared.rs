@@ -21,7 +21,9 @@ use super::approve::is_over;
 use super::plan_name::PlanName;
 use super::refusal::{Refusal, not_found};
 use super::step::{Move, expiry};
-use super::submit::{Submission, request_reused, same};
+use super::submit::{Submission, count, request_reused, same};
+use crate::metrics::Metric;
+use crate::quota::CallQuota;
 use crate::store::{Appended, BatchSelector, Due, StoreError};
 
 /// How long a prepared batch can be applied, unless its author says otherwise.
@@ -89,16 +91,22 @@ impl Dispatcher {
     /// Stores a batch with its plan, or as ended if the plan was refused. It came at `began`.
     ///
     /// # Errors
-    /// When its request id has another content, the batch that it is to replace is not prepared any more, or the store fails.
+    /// When its request id has another content, the token or the workspace had as many batches in a day as it may, the batch that it is to replace is not prepared any more, or the store fails.
     pub async fn keep_prepared(
         self: &Arc<Self>,
         submission: Submission,
         (preparing, planned): (&Preparing, Planned),
+        quota: &CallQuota,
         began: Instant,
     ) -> Result<BatchRecord, Refusal> {
         let record = self.prepared_record(submission, preparing, planned)?;
+        let reserved = self.reserve(&record, quota).await?;
         let this = Arc::clone(self);
-        self.to_the_end(async move { this.append_prepared(record, began).await }).await
+        self.to_the_end(async move {
+            let id = record.id;
+            this.append_prepared(record, began).await.inspect(|kept| count(reserved, id, kept))
+        })
+        .await
     }
 
     fn prepared_record(
@@ -127,6 +135,7 @@ impl Dispatcher {
     }
 
     pub(super) async fn append_prepared(&self, record: BatchRecord, began: Instant) -> Result<BatchRecord, Refusal> {
+        self.check_disk_for(&record.workspace, &record.request_id).await?;
         let workspace = record.workspace.clone();
         let hunk = record.preparation().and_then(|preparation| preparation.hunk);
         match self.store.append(record).await? {
@@ -137,9 +146,11 @@ impl Dispatcher {
                     Some(failures) => Event::Refused(Some(&stored.batch), failures),
                 };
                 Trace::of(Via::Server, &stored).log(began.elapsed(), event);
+                Metric::BatchSteps.add(&[stored.state.word()], 1.0);
                 self.wakes.wake(&workspace, stored.id);
                 let replaced = stored.preparation().and_then(|preparation| preparation.replaces);
                 if let Some(replaced) = replaced {
+                    Metric::BatchSteps.add(&[BatchState::Cancelled.word()], 1.0);
                     self.wakes.wake(&workspace, replaced);
                 }
                 Ok(*stored)

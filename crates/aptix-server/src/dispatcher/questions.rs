@@ -170,7 +170,7 @@ impl Questions {
     pub(super) async fn ask(self: &Arc<Self>, asker: &Asker, ask: Ask, deadline: Instant) -> Result<Answer, Refusal> {
         let _waiting = Waiting::begin(self, ask.size())?;
         let place = tokio::select! {
-            place = timeout_at(deadline, self.places.take(asker.peer.connection)) => place.map_err(|_| too_late())?,
+            place = timeout_at(deadline, self.places.take(asker.peer.party())) => place.map_err(|_| too_late())?,
             () = self.ended.cancelled() => return Err(Refusal::denied(agent_lost())),
         };
         let kind = ask.kind();

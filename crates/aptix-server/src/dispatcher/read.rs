@@ -57,6 +57,17 @@ impl From<ReadError> for Refusal {
     }
 }
 
+/// Where the commit of a cursor is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The store has it, and every event after it.
+    Here,
+    /// It was removed; the store cannot tell any more whether it had it. The first event that is kept.
+    Compacted(Revision),
+    /// In another history.
+    Elsewhere,
+}
+
 /// One part of a batch: a file patch, or a change in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
@@ -123,10 +134,26 @@ impl Dispatcher {
         Ok(listed)
     }
 
+    /// Where the commit is that a cursor names. Equal ids do not suffice: copies of a store have one id.
+    pub(super) async fn find(&self, workspace: &WorkspaceId, cursor: Cursor) -> Result<Found, StoreError> {
+        let found = self.store.digest(workspace.clone(), cursor.revision).await?;
+        if cursor.history != self.store.history() || found.is_some_and(|found| found != cursor.digest) {
+            return Ok(Found::Elsewhere);
+        }
+        if found.is_some() {
+            return Ok(Found::Here);
+        }
+        match self.store.events(workspace.clone(), cursor.revision, 1).await {
+            Err(StoreError::Compacted { oldest }) => Ok(Found::Compacted(oldest)),
+            found => found.map(|_| Found::Elsewhere),
+        }
+    }
+
     /// Refuses to go on with a list in another history.
     pub(super) async fn check_page(&self, workspace: &WorkspaceId, cursor: Option<Cursor>) -> Result<(), ReadError> {
         match cursor {
-            Some(cursor) if !self.is_of_this_history(workspace, cursor).await? => Err(ReadError::HistoryChanged),
+            // A list goes on where events are no longer kept: what is left of it is there.
+            Some(cursor) if self.find(workspace, cursor).await? == Found::Elsewhere => Err(ReadError::HistoryChanged),
             _ => Ok(()),
         }
     }

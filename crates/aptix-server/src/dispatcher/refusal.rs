@@ -3,9 +3,10 @@
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
-use aptix_model::id::WorkspaceId;
+use aptix_model::id::{Revision, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
 
+use crate::quota::OverLimit;
 use crate::room::{Full, Scope};
 use crate::store::StoreError;
 
@@ -18,6 +19,10 @@ pub enum Refusal {
     Denied(Box<Failure>),
     /// The call names blobs that the workspace does not have: the reason, and which they are.
     BlobsMissing(Box<Failure>, Vec<Sha256Digest>),
+    /// The call asks for events that are no longer kept: the reason, and the first one that is.
+    Compacted(Box<Failure>, Revision),
+    /// The call is over a limit of its token or of the workspace that it names.
+    OverLimit(Box<OverLimit>),
 }
 
 impl Refusal {
@@ -38,7 +43,10 @@ impl Refusal {
     pub fn failures(&self) -> &[Failure] {
         match self {
             Self::Invalid(failures) => failures,
-            Self::Denied(failure) | Self::BlobsMissing(failure, _) => std::slice::from_ref(failure),
+            Self::Denied(failure) | Self::BlobsMissing(failure, _) | Self::Compacted(failure, _) => {
+                std::slice::from_ref(failure)
+            }
+            Self::OverLimit(over) => std::slice::from_ref(&over.failure),
         }
     }
 }
@@ -55,9 +63,17 @@ impl From<Failure> for Refusal {
     }
 }
 
+impl From<Box<OverLimit>> for Refusal {
+    fn from(over: Box<OverLimit>) -> Self {
+        over.note();
+        Self::OverLimit(over)
+    }
+}
+
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         Self::denied(match error {
+            StoreError::Compacted { oldest } => return compacted(oldest),
             StoreError::Closed => shutting_down(),
             StoreError::ReadOnly { .. } => {
                 tracing::error!(%error, "call refused by the store");
@@ -70,13 +86,26 @@ impl From<StoreError> for Refusal {
                 Failure::new(Reason::Internal, format!("the server's record of {what} is damaged"))
                     .hint("its operator has to act: `aptix-server verify` names every damage")
             }
-            StoreError::Lost { .. } | StoreError::InUse { .. } | StoreError::Failed { .. } => {
+            StoreError::Lost { .. }
+            | StoreError::OtherFormat { .. }
+            | StoreError::NoRoom { .. }
+            | StoreError::Unrestored { .. }
+            | StoreError::InUse { .. }
+            | StoreError::Failed { .. } => {
                 tracing::error!(%error, "call failed in the store");
                 Failure::new(Reason::Internal, "the server failed at its store")
                     .hint("the server's log says why; its operator has to act")
             }
         })
     }
+}
+
+/// The wanted events are no longer kept.
+#[must_use]
+pub fn compacted(oldest: Revision) -> Refusal {
+    let message = format!("the events before revision {oldest} are no longer kept");
+    let hint = format!("list what there is, then go on after revision {}", oldest.0.saturating_sub(1));
+    Refusal::Compacted(Box::new(Failure::new(Reason::Compacted, message).hint(hint)), oldest)
 }
 
 /// The server is going down.

@@ -20,6 +20,7 @@ use super::Dispatcher;
 use super::fit::{Fitted, fit};
 use super::refusal::{Refusal, not_found};
 use super::submit::request_reused;
+use crate::metrics::Metric;
 use crate::mint;
 use crate::store::{BatchSelector, FileUpdate, LeaseProof, Transition, Transitioned};
 
@@ -61,7 +62,7 @@ impl Dispatcher {
         // A state that changed meanwhile is looked at again; states only go forward, so this ends.
         loop {
             if !batch.state.is_open() {
-                if batch.report.as_ref() == Some(&report) {
+                if has_reported(&batch, &report) {
                     return Ok(batch);
                 }
                 let message = format!("the batch is {}, and its first result stands", batch.state);
@@ -88,6 +89,7 @@ impl Dispatcher {
                 Transitioned::Done(batch) => {
                     let reported = Event::Reported(batch.state, Some((&batch.batch, &report)));
                     Trace::of(Via::Server, &batch).log(began.elapsed(), reported);
+                    Metric::BatchSteps.add(&[batch.state.word()], 1.0);
                     self.wakes.wake(workspace, id);
                     return Ok(batch);
                 }
@@ -147,6 +149,20 @@ impl Dispatcher {
         let failure = Failure::new(Reason::BlobMissing, message).hint("upload each with UploadBlob, then report again");
         Err(Refusal::BlobsMissing(Box::new(failure), missing))
     }
+}
+
+/// Whether this is the report that a batch ended with, as far as that is kept.
+fn has_reported(batch: &BatchRecord, report: &Report) -> bool {
+    if batch.removed_content.is_none() {
+        return batch.report.as_ref() == Some(report);
+    }
+    let mut kept = report.clone();
+    kept.remove_content();
+    // The diff may have been left out of the first report, or of this one.
+    batch.report.as_ref().is_some_and(|first| {
+        kept.diff_omitted = first.diff_omitted;
+        *first == kept
+    })
 }
 
 /// Refuses to record as the person who decided what is none, or has too long a name.

@@ -56,7 +56,7 @@ impl Dispatcher {
     /// effect without a caller, too. While it waits, the call holds none of the places that calls have.
     ///
     /// # Errors
-    /// WRONG_OWNER, REQUEST_ID_REUSED, RESOURCE_EXHAUSTED, UNAVAILABLE.
+    /// WRONG_OWNER, REQUEST_ID_REUSED, RESOURCE_EXHAUSTED, OVER_LIMIT, UNAVAILABLE.
     pub async fn set_mode(
         self: &Arc<Self>,
         asked: ModeAsked,
@@ -66,6 +66,7 @@ impl Dispatcher {
         let mut waker = self.wakes.subscribe(Topic::Workspace(asked.workspace.clone()));
         let mut found = self.ask_mode(&asked).await?;
         if found.0 == Progress::Waiting && deadline > Instant::now() {
+            let _counted = asker.peer.quota.question(&asked.workspace)?;
             let too_many = |found| Refusal::denied(full("waiting calls", found));
             let _place = self.questions.take(&asker.peer, 1).map_err(too_many)?;
             asker.release();

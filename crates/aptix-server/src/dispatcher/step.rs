@@ -16,6 +16,7 @@ use aptix_model::state::Step;
 use super::Dispatcher;
 use super::refusal::{Refusal, not_found};
 use super::submit::request_reused;
+use crate::metrics::Metric;
 use crate::store::{BatchSelector, Transition, Transitioned};
 
 /// A step that is to be taken.
@@ -81,6 +82,7 @@ impl Dispatcher {
             match self.store.transition(step).await? {
                 Transitioned::Done(batch) => {
                     Trace::of(Via::Server, &batch).log(began.elapsed(), logged);
+                    Metric::BatchSteps.add(&[batch.state.word()], 1.0);
                     self.wakes.wake(workspace, id);
                     return Ok(batch);
                 }

@@ -12,12 +12,12 @@ use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::UnixMillis;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
-use super::read::ReadError;
+use super::read::{Found, ReadError};
 use super::refusal::{Refusal, exhausted, shutting_down};
 use super::wake::Waker;
 use crate::store::StoreError;
@@ -162,16 +162,17 @@ impl Dispatcher {
         let newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();
         match from {
             Start::Revision(after) if after > newest => Err(WatchError::FutureRevision { after, newest }),
-            Start::Revision(after) => Ok(after),
-            Start::Cursor(cursor) if self.is_of_this_history(workspace, cursor).await? => Ok(cursor.revision),
-            Start::Cursor(cursor) => Err(WatchError::HistoryChanged(cursor.revision)),
+            Start::Revision(after) => {
+                // Whether the events after it are kept.
+                self.store.events(workspace.clone(), after, 1).await?;
+                Ok(after)
+            }
+            Start::Cursor(cursor) => match self.find(workspace, cursor).await? {
+                Found::Here => Ok(cursor.revision),
+                Found::Compacted(oldest) => Err(StoreError::Compacted { oldest }.into()),
+                Found::Elsewhere => Err(WatchError::HistoryChanged(cursor.revision)),
+            },
         }
-    }
-
-    /// Whether the store has the commit that a cursor names. Equal ids do not suffice: copies of a store have one id.
-    pub(super) async fn is_of_this_history(&self, workspace: &WorkspaceId, cursor: Cursor) -> Result<bool, StoreError> {
-        let found = self.store.digest(workspace.clone(), cursor.revision).await?;
-        Ok(cursor.history == self.store.history() && found == Some(cursor.digest))
     }
 
     /// The position of a reader at a revision, if its digest is known.
@@ -211,8 +212,25 @@ impl Dispatcher {
         }
     }
 
-    /// Waits for something to happen in the workspace, for one heartbeat at most.
-    pub(super) async fn rest<T>(&self, outlet: &Outlet<T>, waker: &mut Waker) -> Result<Rest, Stop> {
+    /// Waits for something to happen, and hands over a heartbeat each time that nothing did for as long as one takes. Reads nothing:
+    /// each step wakes its readers, and so does a store that was opened again ([`Dispatcher::look_again`]). Answers when the last
+    /// heartbeat was handed over, if one was.
+    pub(super) async fn idle<T>(
+        &self,
+        outlet: &Outlet<T>,
+        waker: &mut Waker,
+        heartbeat: impl Fn() -> T + Send,
+    ) -> Result<Option<Instant>, Stop> {
+        let mut sent = None;
+        while self.rest(outlet, waker).await? == Rest::Quiet {
+            self.hand_over(outlet, heartbeat()).await?;
+            sent = Some(Instant::now());
+        }
+        Ok(sent)
+    }
+
+    /// Waits for something to happen, for one heartbeat at most.
+    async fn rest<T>(&self, outlet: &Outlet<T>, waker: &mut Waker) -> Result<Rest, Stop> {
         tokio::select! {
             biased;
             () = outlet.superseded.cancelled() => Err(Some(FeedEnd::Superseded)),
@@ -227,7 +245,7 @@ impl Dispatcher {
 
 /// Why a stream stopped waiting.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+enum Rest {
     /// Something happened.
     Woken,
     /// Nothing did for one heartbeat.

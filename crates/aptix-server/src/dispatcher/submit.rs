@@ -18,8 +18,10 @@ use aptix_model::state::BatchState;
 
 use super::Dispatcher;
 use super::refusal::{Refusal, broken_off, shutting_down};
+use crate::metrics::Metric;
 use crate::mint;
-use crate::store::{Appended, BatchSelector, Known};
+use crate::quota::{CallQuota, Reserved};
+use crate::store::{Appended, BatchSelector, Known, retention};
 
 /// A batch as it comes in.
 #[derive(Clone, Debug)]
@@ -56,6 +58,7 @@ impl Submission {
             source: Source::Submitted,
             reverted_by: None,
             is_restricted: false,
+            removed_content: None,
         }
     }
 }
@@ -124,18 +127,42 @@ impl Dispatcher {
     /// `began`.
     ///
     /// # Errors
-    /// When the request id has another content, or the store fails.
-    pub async fn keep(self: &Arc<Self>, record: BatchRecord, began: Instant) -> Result<BatchRecord, Refusal> {
+    /// When the request id has another content, the token or the workspace had as many batches in a day as it may, or the store fails.
+    pub async fn keep(
+        self: &Arc<Self>,
+        record: BatchRecord,
+        quota: &CallQuota,
+        began: Instant,
+    ) -> Result<BatchRecord, Refusal> {
+        let reserved = self.reserve(&record, quota).await?;
         let state = self.state_when_free(&record.workspace, &record.batch);
         let record = BatchRecord { state, ..record };
         let this = Arc::clone(self);
-        self.to_the_end(async move { this.append(record, began).await }).await
+        self.to_the_end(async move {
+            let id = record.id;
+            this.append(record, began).await.inspect(|kept| count(reserved, id, kept))
+        })
+        .await
+    }
+
+    /// Counts a batch that is about to be stored. One that is stored already under its request id is not refused.
+    pub(super) async fn reserve(&self, record: &BatchRecord, quota: &CallQuota) -> Result<Vec<Reserved>, Refusal> {
+        match quota.batch(&record.workspace) {
+            Ok(reserved) => Ok(reserved),
+            Err(over) => {
+                let which = BatchSelector::Request(record.request_id.clone());
+                let stored = self.store.batch(record.workspace.clone(), which).await?;
+                if stored.is_some() { Ok(Vec::new()) } else { Err(over.into()) }
+            }
+        }
     }
 
     async fn append(&self, record: BatchRecord, began: Instant) -> Result<BatchRecord, Refusal> {
+        self.check_disk_for(&record.workspace, &record.request_id).await?;
         match self.store.append(record).await? {
             Appended::New(stored) => {
                 Trace::of(Via::Server, &stored).log(began.elapsed(), Event::Stored(&stored.batch, stored.revision));
+                Metric::BatchSteps.add(&[stored.state.word()], 1.0);
                 self.wakes.wake(&stored.workspace, stored.id);
                 Ok(*stored)
             }
@@ -171,6 +198,13 @@ impl Dispatcher {
     }
 }
 
+/// Lets a batch count if it was stored as the new one of this id, and not before.
+pub(super) fn count(reserved: Vec<Reserved>, id: BatchId, kept: &BatchRecord) {
+    if kept.id == id {
+        reserved.into_iter().for_each(Reserved::stored);
+    }
+}
+
 /// Logs that a batch which came at `began` is stored already.
 pub fn log_repeated(stored: &BatchRecord, began: Instant) {
     Trace::of(Via::Server, stored).log(began.elapsed(), Event::Repeated(stored.state));
@@ -195,7 +229,11 @@ pub(super) fn same(
         (Source::Revert(one), Source::Revert(other)) => one.of == other.of,
         (one, other) => one == other,
     };
-    if came_alike && stored.batch == *batch && stored.origin == *origin {
+    let has_same_content = match stored.removed_content {
+        Some(removed) => removed == retention::content_digest(batch),
+        None => stored.batch == *batch,
+    };
+    if came_alike && has_same_content && stored.origin == *origin {
         return Ok(stored);
     }
     Err(request_reused(stored.id))

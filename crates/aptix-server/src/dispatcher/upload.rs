@@ -100,6 +100,10 @@ impl Dispatcher {
         }
         let sizes = self.store.blob_sizes(workspace.clone(), vec![blob.sha256]).await?;
         let known = sizes.first().copied().flatten();
+        // An agent's blobs belong to what is under way.
+        if known.is_none() && lease.is_none() {
+            self.check_disk()?;
+        }
         let mut upload = Upload {
             store: Arc::clone(&self.store),
             id: None,

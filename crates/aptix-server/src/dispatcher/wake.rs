@@ -55,6 +55,13 @@ impl Wakes {
             }
         }
     }
+
+    /// Wakes every waiter: what happened is not known.
+    pub(super) fn wake_all(&self) {
+        for sender in self.lock().values() {
+            sender.send_replace(());
+        }
+    }
 }
 
 impl Waker {

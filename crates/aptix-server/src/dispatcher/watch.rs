@@ -9,7 +9,7 @@ use aptix_model::state::BatchState;
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
-use super::stream::{Items, Outlet, Rest, Start, Stop, WatchError, broken_off, lost, stop};
+use super::stream::{Items, Outlet, Start, Stop, WatchError, broken_off, lost, stop};
 use super::wake::{Topic, Waker};
 use crate::cpu_pool::Turnkeeper;
 use crate::store::BatchSelector;
@@ -95,11 +95,10 @@ impl Dispatcher {
                 return Ok(());
             }
             batch = loop {
-                if self.rest(outlet, &mut waker).await? == Rest::Quiet {
-                    let heartbeat =
-                        BatchUpdate::Heartbeat { workspace: workspace.clone(), batch: id, revision: sent, state };
-                    self.hand_over(outlet, encode(heartbeat)).await?;
-                }
+                let heartbeat = || {
+                    encode(BatchUpdate::Heartbeat { workspace: workspace.clone(), batch: id, revision: sent, state })
+                };
+                self.idle(outlet, &mut waker, heartbeat).await?;
                 let now = self.store.batch(workspace.clone(), BatchSelector::Id(id)).await.map_err(stop)?;
                 let now = now.ok_or_else(|| stop(lost(id)))?;
                 if now.revision > sent {

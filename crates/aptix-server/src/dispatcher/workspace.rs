@@ -13,7 +13,7 @@ use super::event::WorkspaceEvent;
 use super::event_filter::EventFilter;
 use super::questions::Serving;
 use super::read::ReadError;
-use super::stream::{Items, Outlet, Rest, Start, Stop, WatchError, broken_off, stop};
+use super::stream::{Items, Outlet, Start, Stop, WatchError, broken_off, stop};
 use super::wake::Topic;
 use crate::cpu_pool::Turnkeeper;
 use crate::store::{StoreError, WorkspaceCounts};
@@ -137,11 +137,14 @@ impl Dispatcher {
                     sent = Instant::now();
                 }
             }
-            let is_quiet = !more && self.rest(outlet, &mut waker).await? == Rest::Quiet;
+            let heartbeat = || (reader.encode)(WorkspaceUpdate::Heartbeat(read));
             // Events that do not pass keep the stream awake, and its reader waits for a word all the same.
-            if is_quiet || sent.elapsed() >= self.settings.heartbeat {
-                self.hand_over(outlet, (reader.encode)(WorkspaceUpdate::Heartbeat(read))).await?;
+            if sent.elapsed() >= self.settings.heartbeat {
+                self.hand_over(outlet, heartbeat()).await?;
                 sent = Instant::now();
+            }
+            if !more && let Some(heartbeat) = self.idle(outlet, &mut waker, heartbeat).await? {
+                sent = heartbeat;
             }
         }
     }

@@ -35,6 +35,8 @@ pub enum Principal {
 #[derive(Debug)]
 pub struct Held {
     token: Token,
+    /// Differs from that of every other token of this process.
+    number: u64,
     /// Cancelled when the token ends.
     ended: CancellationToken,
 }
@@ -55,6 +57,8 @@ impl Principal {
     pub fn check_method(&self, method: Option<Method>) -> Result<(), Failure> {
         let Some(method) = method else { return Ok(()) };
         let role = match self {
+            Self::Owner if rights::is_for_owner(method) => return Ok(()),
+            _ if rights::is_for_owner(method) => return Err(not_the_owner(method)),
             Self::Anyone(_) if !rights::is_administration(method) => return Ok(()),
             Self::Anyone(_) => return Err(not_an_operator(method)),
             Self::Owner => Role::Operator,
@@ -92,6 +96,14 @@ impl Principal {
         }
     }
 
+    /// The number of the caller's token, by which its calls are counted.
+    pub(crate) fn number(&self) -> Option<u64> {
+        match self {
+            Self::Holder(held) => Some(held.number),
+            Self::Anyone(_) | Self::Owner => None,
+        }
+    }
+
     /// Puts the name of the caller's token beside the name that the caller gave, for the record of what was done.
     pub fn sign(&self, given: &mut String) {
         if let Some(token) = self.name() {
@@ -120,6 +132,12 @@ pub fn unauthenticated() -> Failure {
 fn not_an_operator(method: Method) -> Failure {
     Failure::new(Reason::PermissionDenied, format!("{} is for operators, and the call has no token", method.path()))
         .hint("run the command on the server's machine as the owner of its data directory, or send an operator's token")
+}
+
+fn not_the_owner(method: Method) -> Failure {
+    let message = format!("{} is for the owner of the server's data directory", method.path());
+    Failure::new(Reason::PermissionDenied, message)
+        .hint("run the command on the server's machine as that owner: it calls through the socket in the directory")
 }
 
 fn not_allowed(method: Method, role: Role) -> Failure {

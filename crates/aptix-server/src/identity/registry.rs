@@ -1,9 +1,10 @@
 //! The tokens of a store, in memory: looked up with every call, ended at once.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use aptix_model::failure::Failure;
 use aptix_model::id::{TokenName, WorkspaceId};
 use aptix_model::reason::Reason;
 use aptix_model::record::UnixMillis;
-use aptix_model::token::{Ended, Ending, Role, Scope, Token};
+use aptix_model::token::{CertificateName, Ended, Ending, Role, Scope, Token};
+use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 use tokio::task::JoinError;
 use tokio::time::sleep;
@@ -63,6 +65,8 @@ pub struct NewToken {
     pub scope: Scope,
     /// When it expires.
     pub expires: Option<UnixMillis>,
+    /// The name of a certificate that proves who its holder is, in the place of a secret.
+    pub certificate: Option<CertificateName>,
 }
 
 impl fmt::Debug for Registry {
@@ -85,10 +89,15 @@ impl Registry {
         if !tokens.is_empty() {
             closed.cancel();
         }
-        let good = tokens.readable.into_iter().filter(|kept| kept.token.ended.is_none()).map(entry).collect();
+        let clock = Clock::default();
+        let now = clock.now();
+        let mut open: Vec<_> = tokens.readable.into_iter().filter(|kept| kept.token.ended.is_none()).collect();
+        // Of several that were for one certificate, one alone has not expired: it counts.
+        open.sort_by_key(|kept| kept.token.is_good(now));
+        let good = open.into_iter().map(entry).collect();
         Ok(Arc::new(Self {
             store,
-            clock: Clock::default(),
+            clock,
             known: RwLock::new(Known { good, ended: HashSet::new(), closed }),
             changes: Mutex::default(),
             is_uncertain: AtomicBool::new(false),
@@ -102,22 +111,33 @@ impl Registry {
         self.read().closed.is_cancelled()
     }
 
-    /// Who makes a call that came over this connection with these headers.
+    /// Who makes a call that came over this connection with these headers. A call with a token is that of the token's holder, whatever
+    /// certificate the connection has; one without is that of the only token that is for a name of the certificate.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED`, the same whatever is wrong with the token.
-    pub fn authenticate(&self, caller: Caller, headers: &HeaderMap) -> Result<Principal, Failure> {
+    /// `UNAUTHENTICATED`, the same whatever is wrong with the token or the certificate.
+    pub fn authenticate(
+        &self,
+        (caller, names): (Caller, &[CertificateName]),
+        headers: &HeaderMap,
+    ) -> Result<Principal, Failure> {
         if caller == Caller::Owner {
             return Ok(Principal::Owner);
         }
-        let digest = bearer(headers).map(|secret| secret.digest());
-        let known = self.read();
+        let digests = match headers.contains_key(header::AUTHORIZATION) {
+            true => bearer(headers).map(|secret| secret.digest()).into_iter().collect(),
+            false => names.iter().map(proof).collect::<HashSet<_>>(),
+        };
+        let (known, now) = (self.read(), self.clock.now());
         if !known.closed.is_cancelled() {
             return Ok(Principal::Anyone(known.closed.clone()));
         }
-        let held = digest.and_then(|digest| known.good.get(&digest));
-        let held = held.filter(|held| held.token.is_good(self.clock.now()));
-        held.map(|held| Principal::Holder(Arc::clone(held))).ok_or_else(unauthenticated)
+        let held = digests.iter().filter_map(|digest| known.good.get(digest));
+        let mut held = held.filter(|held| held.token.is_good(now));
+        match (held.next(), held.next()) {
+            (Some(held), None) => Ok(Principal::Holder(Arc::clone(held))),
+            _ => Err(unauthenticated()),
+        }
     }
 
     /// Whether the caller of a call whose message has come may still call: that is when it is admitted.
@@ -133,11 +153,11 @@ impl Registry {
         if is_good { Ok(()) } else { Err(unauthenticated()) }
     }
 
-    /// Makes a token; its secret is in this answer and nowhere else.
+    /// Makes a token; its secret is in this answer and nowhere else. One that is for a certificate has none.
     ///
     /// # Errors
     /// When what is asked is not acceptable, the name is used, or the store fails.
-    pub async fn create(self: &Arc<Self>, asked: NewToken) -> Result<(Token, Secret), Refusal> {
+    pub async fn create(self: &Arc<Self>, asked: NewToken) -> Result<(Token, Option<Secret>), Refusal> {
         let now = self.clock.now();
         if asked.expires.is_some_and(|expires| expires <= now) {
             return Err(past("expireTime").into());
@@ -145,13 +165,23 @@ impl Registry {
         if asked.role == Role::Operator && asked.scope != Scope::All {
             return Err(operators_of_one().into());
         }
-        let secret =
-            Secret::mint().map_err(|error| StoreError::Failed { action: "make a token", cause: error.to_string() })?;
-        let NewToken { name, role, scope, expires } = asked;
-        let token = Token { name, role, scope, created: now, expires, ended: None };
-        let kept = KeptToken { token: token.clone(), digest: secret.digest() };
+        let NewToken { name, role, scope, expires, certificate } = asked;
+        let (secret, digest) = match &certificate {
+            Some(certificate) => (None, proof(certificate)),
+            None => {
+                let minted = Secret::mint().map_err(|error| no_secret(&error))?;
+                let digest = minted.digest();
+                (Some(minted), digest)
+            }
+        };
+        let token = Token { name, role, scope, created: now, expires, ended: None, certificate };
+        let kept = KeptToken { token: token.clone(), digest };
         let this = Arc::clone(self);
-        match finished(self.tasks.spawn(this.add(kept)).await)? {
+        let added = match finished(self.tasks.spawn(this.add(kept)).await)? {
+            Ok(added) => added,
+            Err(other) => return Err(Refusal::denied(certificate_used(&other))),
+        };
+        match added {
             TokenAdded::New => Ok((token, secret)),
             TokenAdded::NameUsed => Err(Refusal::denied(name_used(&token.name))),
             TokenAdded::TooMany => Err(Refusal::denied(too_many())),
@@ -162,24 +192,38 @@ impl Registry {
         }
     }
 
-    /// Keeps a token, and knows it before anything else changes.
-    async fn add(self: Arc<Self>, kept: KeptToken) -> Result<TokenAdded, StoreError> {
+    /// Keeps a token, and knows it before anything else changes. Answers the name of another one that has not ended and that the
+    /// same certificate is for.
+    async fn add(self: Arc<Self>, kept: KeptToken) -> Result<Result<TokenAdded, TokenName>, StoreError> {
         let _turn = self.changes.lock().await;
+        let now = self.clock.now();
+        let other = self.read().good.get(&kept.digest).filter(|held| held.token.is_good(now)).cloned();
+        if let Some(other) = other {
+            return Ok(Err(other.token.name.clone()));
+        }
         let added = self.store.add_token(kept.clone()).await;
         match added {
             Ok(TokenAdded::New) => self.know([kept]),
             Ok(_) => {}
             Err(_) => self.is_uncertain.store(true, Ordering::SeqCst),
         }
-        added
+        added.map(Ok)
     }
 
     /// From now on calls need a token, and these are of use.
     fn know(&self, kept: impl IntoIterator<Item = KeptToken>) {
-        let mut known = self.write();
+        let (mut known, now) = (self.write(), self.clock.now());
         for (digest, held) in kept.into_iter().map(entry) {
-            if !known.ended.contains(&held.token.name) {
-                known.good.entry(digest).or_insert(held);
+            if known.ended.contains(&held.token.name) {
+                continue;
+            }
+            match known.good.entry(digest) {
+                // One that has expired and was not looked at yet gives its certificate away.
+                Entry::Occupied(mut place) if !place.get().token.is_good(now) => place.insert(held).ended.cancel(),
+                Entry::Occupied(_) => {}
+                Entry::Vacant(place) => {
+                    place.insert(held);
+                }
             }
         }
         known.closed.cancel();
@@ -280,8 +324,10 @@ fn finished<T>(changed: Result<Result<T, StoreError>, JoinError>) -> Result<T, S
 }
 
 fn entry(kept: KeptToken) -> (Sha256Digest, Arc<Held>) {
+    static NEWEST: AtomicU64 = AtomicU64::new(0);
     let KeptToken { token, digest } = kept;
-    (digest, Arc::new(Held { token, ended: CancellationToken::new() }))
+    let number = NEWEST.fetch_add(1, Ordering::Relaxed);
+    (digest, Arc::new(Held { token, number, ended: CancellationToken::new() }))
 }
 
 /// The secret of a call that has exactly one.
@@ -290,6 +336,21 @@ fn bearer(headers: &HeaderMap) -> Option<Secret> {
     let (Some(only), None) = (all.next(), all.next()) else { return None };
     let (scheme, secret) = only.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| Secret::read(secret)).flatten()
+}
+
+/// What the server keeps of the name of a certificate. No secret has the same: each begins with a word that no name begins with.
+fn proof(name: &CertificateName) -> Sha256Digest {
+    Sha256Digest::from_bytes(Sha256::digest(name.to_string().as_bytes()).into())
+}
+
+fn no_secret(error: &getrandom::Error) -> StoreError {
+    StoreError::Failed { action: "make a token", cause: error.to_string() }
+}
+
+fn certificate_used(other: &TokenName) -> Failure {
+    Failure::new(Reason::AlreadyExists, format!("the certificate is that of token {other}"))
+        .field("certificate")
+        .hint(format!("revoke token {other} first, or name another certificate"))
 }
 
 fn past(field: &str) -> Failure {

@@ -6,7 +6,13 @@ use aptix_model::wire::method::Method;
 /// The roles that may call a method.
 pub(super) const fn roles(method: Method) -> &'static [Role] {
     match method {
-        Method::CreateToken | Method::ListTokens | Method::RevokeToken | Method::CreateWorkspace => &[Operator],
+        Method::CreateToken
+        | Method::ListTokens
+        | Method::RevokeToken
+        | Method::CreateWorkspace
+        | Method::RetainWorkspace => &[Operator],
+        // No token gives it: a backup has every file and batch in it.
+        Method::Backup => &[],
         Method::GetWorkspace | Method::ListWorkspaces => &[Orchestrator, Agent, Reviewer, Reader, Operator],
         // The agent reads batches that it was sent without their content, and compares the server's files with its own.
         Method::GetBatch | Method::StatFiles | Method::ListFiles => &[Orchestrator, Agent, Reviewer, Reader],
@@ -27,6 +33,11 @@ pub(super) const fn roles(method: Method) -> &'static [Role] {
         Method::FindMissingBlobs | Method::StatUpload | Method::UploadBlob => &[Orchestrator, Agent],
         Method::DownloadBlob => &[Orchestrator, Agent, Reviewer, Reader],
     }
+}
+
+/// Whether a method is for the owner of the data directory alone.
+pub(super) fn is_for_owner(method: Method) -> bool {
+    roles(method).is_empty()
 }
 
 /// Whether a method is for operators alone: without a token nobody calls it but the owner of the data directory.

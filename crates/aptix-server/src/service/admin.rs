@@ -1,19 +1,31 @@
-//! `AdminService`: tokens and workspaces, for operators.
+//! `AdminService`: tokens, workspaces and what they keep, for operators, and backups for the owner of the data directory.
 
 use std::sync::Arc;
 
-use aptix_model::token::{Role, Scope};
+use aptix_model::id::WorkspaceId;
+use aptix_model::token::{CertificateName, Role, Scope};
 use aptix_model::wire::{self, v1};
 use tonic::{Request, Response, Status};
 
+use super::backup::{Backups, Pieces};
+use super::retention;
 use super::status::status;
+use crate::dispatcher::refusal::{Refusal, no_workspace};
 use crate::identity::{NewToken, Registry};
+use crate::retention::Retainer;
 
 /// `AdminService` as a gRPC server.
 pub type AdminServer = v1::admin_service_server::AdminServiceServer<AdminService>;
 
 /// Serves `AdminService`.
-pub struct AdminService(pub Arc<Registry>);
+pub struct AdminService {
+    /// The tokens.
+    pub registry: Arc<Registry>,
+    /// What removes what workspaces keep no longer.
+    pub retainer: Arc<Retainer>,
+    /// Backups.
+    pub backups: Backups,
+}
 
 #[tonic::async_trait]
 impl v1::admin_service_server::AdminService for AdminService {
@@ -27,14 +39,18 @@ impl v1::admin_service_server::AdminService for AdminService {
             role: Role::from_wire("role", request.role).map_err(status)?,
             scope: Scope::from_wire("workspaceId", &request.workspace_id).map_err(status)?,
             expires: request.expire_time.as_ref().map(wire::millis),
+            certificate: CertificateName::from_wire("certificate", &request.certificate).map_err(status)?,
         };
-        let (token, secret) = self.0.create(asked).await.map_err(status)?;
+        let (token, secret) = self.registry.create(asked).await.map_err(status)?;
         tracing::info!(token = %token.name, role = %token.role, scope = ?token.scope, "a token was made");
-        Ok(Response::new(v1::CreateTokenResponse { token: Some(token.into()), secret: secret.to_string() }))
+        Ok(Response::new(v1::CreateTokenResponse {
+            token: Some(token.into()),
+            secret: secret.map(|secret| secret.to_string()).unwrap_or_default(),
+        }))
     }
 
     async fn list_tokens(&self, _: Request<v1::ListTokensRequest>) -> Result<Response<v1::ListTokensResponse>, Status> {
-        let tokens = self.0.list().await.map_err(status)?;
+        let tokens = self.registry.list().await.map_err(status)?;
         Ok(Response::new(v1::ListTokensResponse { tokens: tokens.into_iter().map(Into::into).collect() }))
     }
 
@@ -43,7 +59,7 @@ impl v1::admin_service_server::AdminService for AdminService {
         request: Request<v1::RevokeTokenRequest>,
     ) -> Result<Response<v1::RevokeTokenResponse>, Status> {
         let name = wire::id("name", &request.into_inner().name).map_err(status)?;
-        let token = self.0.revoke(name).await.map_err(status)?;
+        let token = self.registry.revoke(name).await.map_err(status)?;
         tracing::info!(token = %token.name, "a token was revoked");
         Ok(Response::new(v1::RevokeTokenResponse { token: Some(token.into()) }))
     }
@@ -53,7 +69,31 @@ impl v1::admin_service_server::AdminService for AdminService {
         request: Request<v1::CreateWorkspaceRequest>,
     ) -> Result<Response<v1::CreateWorkspaceResponse>, Status> {
         let workspace = wire::id("workspaceId", &request.into_inner().workspace_id).map_err(status)?;
-        let is_new = self.0.create_workspace(workspace).await.map_err(status)?;
+        let is_new = self.registry.create_workspace(workspace).await.map_err(status)?;
         Ok(Response::new(v1::CreateWorkspaceResponse { is_new }))
+    }
+
+    async fn retain_workspace(
+        &self,
+        request: Request<v1::RetainWorkspaceRequest>,
+    ) -> Result<Response<v1::RetainWorkspaceResponse>, Status> {
+        let request = request.into_inner();
+        let workspace: WorkspaceId = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
+        let limits = request.limits.map(retention::limits);
+        if limits.is_some() && !request.dry_run {
+            return Err(status(retention::not_configured()));
+        }
+        let outcome = match request.dry_run {
+            true => self.retainer.rehearse(workspace.clone(), limits).await,
+            false => self.retainer.retain(workspace.clone()).await,
+        };
+        let outcome = outcome.map_err(status)?.ok_or_else(|| status(Refusal::denied(no_workspace(&workspace))))?;
+        Ok(Response::new(retention::response(&outcome)))
+    }
+
+    type BackupStream = Pieces;
+
+    async fn backup(&self, _: Request<v1::BackupRequest>) -> Result<Response<Pieces>, Status> {
+        Ok(Response::new(self.backups.begin().await.map_err(status)?))
     }
 }

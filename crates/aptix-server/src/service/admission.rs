@@ -1,10 +1,11 @@
 //! Admits calls: a bounded number at one time, in all and for each caller and connection, a bounded weight of large messages,
-//! a deadline for each, and turns on the processors that are fair between connections. A call takes its place when its message
+//! a deadline for each, and turns on the processors that are fair between tokens, and between connections without one. A call takes its place when its message
 //! has come whole, and gives it back when its answer is made: callers that neither send nor read delay no other.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use aptix_model::id::WorkspaceId;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -15,14 +16,17 @@ use tracing::instrument::WithSubscriber;
 
 use super::body::LIGHT_BYTES;
 use super::outflow::Outflow;
+use super::refused_calls::RefusedCalls;
 use super::status::{status, too_late};
 use crate::caller::{self, Peer, Peers, Share};
 use crate::cpu_pool::CpuPool;
 use crate::dispatcher::refusal::{Refusal, broken_off, exhausted, full};
 use crate::identity::Registry;
 use crate::options::Options;
+use crate::quota::Quotas;
 use crate::room::{Place, Room};
 use crate::ticket::Ticket;
+use crate::turns::Turns;
 use crate::waited::Waited;
 
 /// How long a call waits for its turn before it is turned away.
@@ -38,7 +42,8 @@ const PARTIAL_BYTES: Share = Share { total: 128 << 20, caller: 96 << 20, connect
 #[derive(Clone, Debug)]
 pub struct Admission {
     pub(super) options: Options,
-    slots: Arc<Semaphore>,
+    /// Places for calls that are worked on, shared out fairly.
+    places: Turns,
     /// What large messages may weigh together, in bytes.
     weight: Arc<Semaphore>,
     /// Where calls are decoded, worked on and answered.
@@ -50,16 +55,18 @@ pub struct Admission {
     pub(super) peers: Arc<Peers>,
     pub(super) closing: CancellationToken,
     pub(super) registry: Arc<Registry>,
+    pub(super) quotas: Arc<Quotas>,
+    pub(super) refused_calls: Arc<RefusedCalls>,
 }
 
 impl Admission {
-    /// Admits calls of callers that the registry knows, within these options. Once `closing` is cancelled, the streams of other
+    /// Admits calls of callers that the registry knows, within these options and limits. Once `closing` is cancelled, the streams of other
     /// services end.
     #[must_use]
-    pub fn new(options: Options, closing: CancellationToken, registry: Arc<Registry>) -> Self {
+    pub fn new(options: Options, closing: CancellationToken, registry: Arc<Registry>, quotas: Arc<Quotas>) -> Self {
         Self {
             options,
-            slots: Arc::new(Semaphore::new(options.calls.total)),
+            places: Turns::new(options.calls.total),
             weight: Arc::new(Semaphore::new(LARGE_BYTES)),
             pool: CpuPool::new(),
             partial: Room::new(PARTIAL_BYTES, options.patience),
@@ -68,6 +75,8 @@ impl Admission {
             peers: Arc::new(Peers::new(options.calls)),
             closing,
             registry,
+            quotas,
+            refused_calls: Arc::default(),
         }
     }
 
@@ -84,16 +93,17 @@ impl Admission {
 
     /// The ticket of a call with a message of this length, if no other call waits.
     pub(super) fn at_once(&self, peer: &Peer, length: usize, counted: bool) -> Option<Ticket> {
-        let mut ticket = Ticket { permits: Vec::new(), in_use: Some(peer.activity.enter()) };
+        let mut ticket = Ticket { in_use: Some(peer.activity.enter()), ..Ticket::default() };
         if counted {
             if length > LIGHT_BYTES {
                 for weight in self.weights_of(peer) {
                     ticket.permits.push(weight.try_acquire_many_owned(weight_of(length)).ok()?);
                 }
             }
-            for slots in self.slots_of(peer) {
-                ticket.permits.push(slots.try_acquire_owned().ok()?);
+            for shares in Self::shares_of(peer) {
+                ticket.permits.push(shares.try_acquire_owned().ok()?);
             }
+            ticket.place = Some(self.places.take_at_once(peer.party())?);
         }
         Some(ticket)
     }
@@ -103,21 +113,22 @@ impl Admission {
         let in_use = Some(peer.activity.enter());
         let exhausted_calls = || status(Refusal::denied(exhausted("calls", self.options.calls.total)));
         let mut permits = if length > LIGHT_BYTES { self.weigh(peer, length).await } else { Vec::new() };
-        let slots = async {
-            let mut slots: Vec<OwnedSemaphorePermit> = Vec::new();
-            for places in self.slots_of(peer) {
-                slots.push(places.acquire_owned().await?);
+        let place = async {
+            let mut shares: Vec<OwnedSemaphorePermit> = Vec::new();
+            for places in Self::shares_of(peer) {
+                shares.push(places.acquire_owned().await?);
             }
-            Ok(slots)
+            Ok((shares, self.places.take(peer.party()).await))
         };
-        let slots = timeout(PATIENCE, slots).await.map_err(|_| exhausted_calls())?;
-        permits.extend(slots.map_err(|_: AcquireError| exhausted_calls())?);
-        Ok(Ticket { permits, in_use })
+        let place = timeout(PATIENCE, place).await.map_err(|_| exhausted_calls())?;
+        let (shares, place) = place.map_err(|_: AcquireError| exhausted_calls())?;
+        permits.extend(shares);
+        Ok(Ticket { permits, waited: place.waited, place: Some(place), in_use, ..Ticket::default() })
     }
 
-    /// Narrow ones first: a call that waits for its own keeps nothing from others.
-    fn slots_of(&self, peer: &Peer) -> [Arc<Semaphore>; 3] {
-        [Arc::clone(&peer.calls), Arc::clone(&peer.calls_of_caller), Arc::clone(&self.slots)]
+    /// What a call waits for before it waits for a place: its own shares, so that it keeps nothing from others.
+    fn shares_of(peer: &Peer) -> [Arc<Semaphore>; 2] {
+        [Arc::clone(&peer.calls), Arc::clone(&peer.of_caller.calls)]
     }
 
     /// Waits until there is room for a large message.
@@ -130,21 +141,24 @@ impl Admission {
         permits
     }
 
-    /// A connection's own first, so that no other waits behind its queue.
-    fn weights_of(&self, peer: &Peer) -> [Arc<Semaphore>; 2] {
-        [Arc::clone(&peer.weight), Arc::clone(&self.weight)]
+    /// Its own first, so that no other waits behind its queue.
+    fn weights_of(&self, peer: &Peer) -> [Arc<Semaphore>; 3] {
+        [Arc::clone(&peer.weight), Arc::clone(&peer.of_caller.weight), Arc::clone(&self.weight)]
     }
 
-    /// Does a call's work in its connection's turns.
+    /// Does a call's work in its party's turns, in the lane of the workspace that it names. It has waited already for so many calls of others.
     pub(super) async fn work<E: Send + 'static>(
         &self,
         peer: &Peer,
-        method: &Uri,
+        (method, workspace, before): (&Uri, Option<WorkspaceId>, u64),
         work: impl Future<Output = Result<Response<Body>, E>> + Send + 'static,
     ) -> Result<Response<Body>, E> {
-        let (connection, work) = (peer.connection, work.with_current_subscriber());
-        let waited = Waited::begin(connection, method);
-        self.pool.run(connection, waited, work).await.unwrap_or_else(|error| {
+        let party = workspace.map_or_else(|| peer.party(), |workspace| peer.party().about(&workspace));
+        let waited = Waited::begin(peer.connection, method);
+        if let Some(waited) = &waited {
+            waited.for_turns(before);
+        }
+        self.pool.run(party, waited, work.with_current_subscriber()).await.unwrap_or_else(|error| {
             tracing::error!(%error, "a call broke off");
             Ok(status(Refusal::denied(broken_off())).into_http())
         })

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
+use aptix_model::limits::CHUNK_BYTES;
 use aptix_model::reason::Reason;
 use aptix_model::wire::method::Method;
 use tokio::time::timeout;
@@ -18,24 +19,29 @@ use tonic::{Code, Status};
 use tower::{Layer, Service};
 
 use super::admission::Admission;
+use super::bare_status;
 use super::body::{Ending, Gathered};
+use super::checked::{check, identify, long_lived};
 use super::entries;
+use super::head::{self, Deadline, Over};
 use super::inflow::{Messages, RefusedMessage};
+use super::observed::{CallFacts, ObservedCall};
 use super::outflow::Answer;
 use super::received::Received;
 use super::scope;
 use super::status::status;
 use crate::caller::{Caller, Peer};
-use crate::dispatcher::refusal::{Refusal, full, shutting_down};
-use crate::identity::{Principal, Registry, unauthenticated};
-use crate::ticket::{Asker, TicketBox};
+use crate::dispatcher::refusal::{Refusal, shutting_down};
+use crate::identity::{Principal, unauthenticated};
+use crate::quota::{CallQuota, Limit};
+use crate::ticket::{Asker, StreamHeld, TicketBox};
 
 /// How a call is admitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// One message, one answer.
     Unary,
-    /// A stream of bytes, of which the dispatcher has a bounded number.
+    /// A stream of bytes, of which its service has a bounded number.
     Download,
     /// A stream of answers without an end: it keeps its place among the calls until they begin.
     Stream,
@@ -55,7 +61,7 @@ impl Kind {
     fn of(path: &str) -> Self {
         match path {
             "/aptix.v1.FileService/UploadBlob" => Self::Upload,
-            "/aptix.v1.FileService/DownloadBlob" => Self::Download,
+            "/aptix.v1.FileService/DownloadBlob" | "/aptix.v1.AdminService/Backup" => Self::Download,
             "/aptix.v1.AgentService/Serve" => Self::Link,
             "/aptix.v1.BatchService/WatchBatch" | "/aptix.v1.WorkspaceService/WatchWorkspace" => Self::Stream,
             "/grpc.health.v1.Health/Watch" => Self::HealthStream,
@@ -105,49 +111,51 @@ where
         // The one that was polled ready answers; its copy waits for the next call.
         let copy = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, copy);
-        Box::pin(admit(admission, inner, request))
+        let is_long_lived = Kind::of(request.uri().path()).is_long_lived();
+        let deadline = Deadline::of(request.headers());
+        let (call, request) = ObservedCall::begin(is_long_lived, request);
+        Box::pin(async move {
+            let answer = deadline.bound(admit(admission, inner, request, deadline)).await;
+            Ok(call.answer(answer.unwrap_or_else(|Over| Ok(status(Refusal::denied(head::over())).into_http()))?))
+        })
     }
 }
 
-async fn admit<S>(admission: Admission, mut inner: S, mut request: Request<Body>) -> Result<Response<Body>, S::Error>
+/// Answers a call that is admitted. Its caller's time also bounds what the answer sends later.
+async fn admit<S>(
+    admission: Admission,
+    inner: S,
+    mut request: Request<Body>,
+    deadline: Deadline,
+) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<Body>, Response = Response<Body>> + Send + 'static,
     S::Future: Send,
     S::Error: Send + 'static,
 {
-    let kind = Kind::of(request.uri().path());
-    let peer = match request.extensions().get::<Peer>() {
-        Some(peer) => peer.clone(),
-        None => {
-            let peer = admission.peers.meet(Caller::Local, CancellationToken::new());
-            request.extensions_mut().insert(peer.clone());
-            peer
-        }
-    };
-    let caller = match identify(&admission.registry, kind, peer.caller, &request) {
-        Ok(caller) => caller,
-        Err(refused) => return Ok(status(Refusal::denied(refused)).into_http()),
-    };
-    request.extensions_mut().insert(caller.clone());
-    let method = request.uri().clone();
-    if kind == Kind::Upload {
-        let uploaded = admission.work(&peer, &method, async move { inner.call(request).await });
-        return tokio::select! {
-            biased;
-            () = caller.ended().cancelled_owned() => Ok(status(Refusal::denied(unauthenticated())).into_http()),
-            uploaded = uploaded => uploaded,
-        };
+    if let Err(refused) = head::check(&request) {
+        return Ok(refused);
     }
-    let long_lived = match kind.is_long_lived().then(|| admission.long_lived.take(&peer, 1)).transpose() {
+    let kind = Kind::of(request.uri().path());
+    let counted = !matches!(kind, Kind::Health | Kind::HealthStream);
+    let (peer, caller) = match begin(&admission, counted, &mut request) {
+        Ok(begun) => begun,
+        Err(refused) => return Ok(refused.into_http()),
+    };
+    if kind == Kind::Upload {
+        return upload(&admission, (&peer, &caller), inner, request).await;
+    }
+    let method = request.uri().clone();
+    let long_lived = match kind.is_long_lived().then(|| long_lived(&admission, &peer)).transpose() {
         Ok(place) => place,
-        Err(found) => return Ok(status(Refusal::denied(full("long-lived calls", found))).into_http()),
+        Err(refused) => return Ok(status(refused).into_http()),
     };
     let ticket = TicketBox::default();
-    let counted = !matches!(kind, Kind::Health | Kind::HealthStream);
     request.extensions_mut().insert(Asker { peer: peer.clone(), ticket: Arc::clone(&ticket) });
     let request = request
         .map(|body| Body::new(Received::new(body, admission.clone(), peer.clone(), counted, Arc::clone(&ticket))));
-    let answer = answer(&admission, kind, (&peer, &caller), inner, request);
+    let stream = long_lived.as_ref().map(|stream| Arc::clone(&stream.in_workspace));
+    let answer = answer(&admission, (kind, stream), (&peer, &caller), inner, request);
     let Ok(answer) = timeout(admission.options.call_deadline, answer).await else {
         tracing::debug!(connection = peer.connection.0, method = method.path(), "call exceeded its deadline");
         return Ok(admission.too_late());
@@ -158,20 +166,53 @@ where
     let ends = matches!(kind, Kind::Health | Kind::HealthStream | Kind::Foreign);
     Ok(answer?.map(|body| {
         let body = if ends {
-            Body::new(Ending::after_what_is_there(body, admission.closing.clone(), shutting_down))
+            Body::new(Ending::after_what_is_there(body, admission.closing.clone().cancelled_owned(), shutting_down))
         } else {
             body
         };
-        let body =
-            if kind == Kind::Unary { body } else { Body::new(Ending::at_once(body, caller.ended(), unauthenticated)) };
+        let body = match kind {
+            Kind::Unary => body,
+            _ => Body::new(Ending::at_once(body, caller.ended().cancelled_owned(), unauthenticated)),
+        };
+        let body = match deadline.sleep() {
+            Some(over) if kind != Kind::Unary => Body::new(Ending::at_once(body, over, head::over)),
+            _ => body,
+        };
         Body::new(Answer::new(body, &admission.outflow, peer, (in_use, long_lived)))
     }))
 }
 
-/// Waits for the message as the kind of the call demands, and has the call answered.
-async fn answer<S>(
+/// Who makes a call, over which connection, and whether their token lets them make one more.
+fn begin(admission: &Admission, needs_token: bool, request: &mut Request<Body>) -> Result<(Peer, Principal), Status> {
+    let peer = match request.extensions().get::<Peer>() {
+        Some(peer) => peer.clone(),
+        None => admission.peers.meet(Caller::Local, CancellationToken::new()),
+    };
+    let caller = identify(&admission.registry, needs_token, &peer, request).map_err(|(refused, caller)| {
+        admission.refused_calls.log(&peer, caller.as_ref(), request.uri().path(), &refused);
+        status(Refusal::denied(refused))
+    })?;
+    if let Some(facts) = request.extensions().get::<CallFacts>() {
+        facts.note_caller(&caller);
+    }
+    let quota = match &caller {
+        Principal::Owner => CallQuota::default(),
+        Principal::Anyone(_) | Principal::Holder(_) => admission.quotas.of_call(caller.name()),
+    };
+    let peer = match caller.number() {
+        Some(token) => admission.peers.with_token(peer, token),
+        None => peer,
+    };
+    let peer = Peer { quota, ..peer };
+    request.extensions_mut().insert(caller.clone());
+    request.extensions_mut().insert(peer.clone());
+    peer.quota.call().map_err(status)?;
+    Ok((peer, caller))
+}
+
+/// Has an upload taken, until its caller may not call any more.
+async fn upload<S>(
     admission: &Admission,
-    kind: Kind,
     (peer, caller): (&Peer, &Principal),
     mut inner: S,
     request: Request<Body>,
@@ -182,18 +223,45 @@ where
     S::Error: Send + 'static,
 {
     let method = request.uri().clone();
-    let (registry, caller, called) =
-        (Arc::clone(&admission.registry), caller.clone(), Method::from_path(method.path()));
-    let admitted = move |message: &[u8]| registry.check(&caller).and_then(|()| scope::check(&caller, called, message));
+    let _chunk = match peer.quota.take(Limit::BytesInFlight, CHUNK_BYTES) {
+        Ok(chunk) => chunk,
+        Err(over) => return Ok(status(over).into_http()),
+    };
+    let uploaded = admission.work(peer, (&method, None, 0), async move { inner.call(request).await });
+    tokio::select! {
+        biased;
+        () = caller.ended().cancelled_owned() => Ok(status(Refusal::denied(unauthenticated())).into_http()),
+        uploaded = uploaded => uploaded,
+    }
+}
+
+/// Waits for the message as the kind of the call demands, and has the call answered.
+async fn answer<S>(
+    admission: &Admission,
+    (kind, stream): (Kind, Option<StreamHeld>),
+    (peer, caller): (&Peer, &Principal),
+    mut inner: S,
+    request: Request<Body>,
+) -> Result<Response<Body>, S::Error>
+where
+    S: Service<Request<Body>, Response = Response<Body>> + Send + 'static,
+    S::Future: Send,
+    S::Error: Send + 'static,
+{
+    let method = request.uri().clone();
+    let ticket = request.extensions().get::<Asker>().map(|asker| Arc::clone(&asker.ticket)).unwrap_or_default();
+    let waited = || ticket.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |ticket| ticket.waited);
+    let admitted = check(admission, (peer, caller), &request, stream);
     match kind {
         Kind::Unary => {
             let (head, body) = request.into_parts();
             let message = Gathered::message(body).await;
+            let workspace = scope::workspace(Method::from_path(method.path()), message.first());
             let began = Instant::now();
             let work = async move {
                 let path = head.uri.path().to_owned();
-                if let Err(failure) = admitted(message.first()) {
-                    return Ok(status(Refusal::denied(failure)).into_http());
+                if let Err(refused) = admitted(message.first()) {
+                    return Ok(status(refused).into_http());
                 }
                 let checked = message.check_length().and_then(|()| entries::check(&path, message.bytes()));
                 if let Err(failure) = checked {
@@ -201,70 +269,59 @@ where
                     return Ok(status(failure).into_http());
                 }
                 let (head, body) = inner.call(Request::from_parts(head, Body::new(message))).await?.into_parts();
-                if has_code(&head.headers, Code::Unimplemented) {
+                if Method::from_path(&path).is_none() {
                     return Ok(no_such_method(&path).into_http());
                 }
-                if is_undecoded(&head.headers) {
-                    let failure = Failure::new(Reason::InvalidRequest, "the bytes are no message of this method");
+                if let Some(bare) = undecoded(&head.headers) {
+                    let failure = bare_status::undecoded(&bare);
                     log_bad_shape(&path, began.elapsed(), &failure);
+                    return Ok(status(Refusal::denied(failure)).into_http());
                 }
                 Ok(Response::from_parts(head, Body::new(Gathered::answer(body).await)))
             };
-            admission.work(peer, &method, work).await
+            admission.work(peer, (&method, workspace, waited()), work).await
         }
         Kind::Link => {
             let (mut head, body) = request.into_parts();
             let message = Gathered::first_message(body).await;
-            if let Err(failure) = admitted(message.first()) {
-                return Ok(status(Refusal::denied(failure)).into_http());
+            if let Err(refused) = admitted(message.first()) {
+                return Ok(status(refused).into_http());
             }
             let body = Body::new(message);
             let refused = RefusedMessage::default();
             head.extensions.insert(refused.clone());
             let messages = Messages::new(body, admission.clone(), peer.clone(), refused);
             let request = Request::from_parts(head, Body::new(messages));
-            admission.work(peer, &method, async move { inner.call(request).await }).await
+            admission.work(peer, (&method, None, waited()), async move { inner.call(request).await }).await
         }
         Kind::Stream | Kind::Download => {
             let (head, body) = request.into_parts();
             let message = Gathered::message(body).await;
-            if let Err(failure) = admitted(message.first()) {
-                return Ok(status(Refusal::denied(failure)).into_http());
+            if let Err(refused) = admitted(message.first()) {
+                return Ok(status(refused).into_http());
             }
             let request = Request::from_parts(head, Body::new(message));
-            admission.work(peer, &method, async move { inner.call(request).await }).await
+            admission.work(peer, (&method, None, waited()), async move { inner.call(request).await }).await
         }
         // Their messages are small, and no work is done for them.
         Kind::Health | Kind::HealthStream | Kind::Foreign | Kind::Upload => inner.call(request).await,
     }
 }
 
-/// Who makes a call, if they may make it. Calls about the server's health need no token.
-fn identify(registry: &Registry, kind: Kind, caller: Caller, request: &Request<Body>) -> Result<Principal, Failure> {
-    if matches!(kind, Kind::Health | Kind::HealthStream) {
-        return Ok(Principal::Anyone(CancellationToken::new()));
+/// The status of a message that could not be decoded: every other refusal has details.
+fn undecoded(headers: &HeaderMap) -> Option<Status> {
+    if headers.contains_key(Status::GRPC_STATUS_DETAILS) {
+        return None;
     }
-    let caller = registry.authenticate(caller, request.headers())?;
-    caller.check_method(Method::from_path(request.uri().path()))?;
-    Ok(caller)
-}
-
-/// Whether the answer says that the call's message could not be decoded: every other refusal has details.
-fn is_undecoded(headers: &HeaderMap) -> bool {
-    !has_code(headers, Code::Ok) && !headers.contains_key(Status::GRPC_STATUS_DETAILS)
-}
-
-/// Whether the answer ends with this code already in its headers; an answer that goes on has none there.
-fn has_code(headers: &HeaderMap, code: Code) -> bool {
-    headers.get(Status::GRPC_STATUS).map_or(Code::Ok, |found| Code::from_bytes(found.as_bytes())) == code
+    Status::from_header_map(headers).filter(|status| status.code() != Code::Ok)
 }
 
 /// The refusal of a method that this version does not have, for callers of an earlier or a later one.
 fn no_such_method(path: &str) -> Status {
     let version = env!("CARGO_PKG_VERSION");
-    Status::unimplemented(format!(
-        "aptix-server {version} has no method {path}\nhint: run a client of version {version}, or update the older of the two"
-    ))
+    let failure = Failure::new(Reason::Unimplemented, format!("aptix-server {version} has no method {path}"))
+        .hint(format!("run a client of version {version}, or update the older of the two"));
+    status(Refusal::denied(failure))
 }
 
 /// Logs a call that is refused before its message is decoded. What it is about is not known.

@@ -14,6 +14,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument as _;
 
 use super::inflow::RefusedMessage;
+use super::observed::about;
 use super::status::status;
 use super::{link, report};
 use crate::dispatcher::Dispatcher;
@@ -65,7 +66,7 @@ impl v1::agent_service_server::AgentService for AgentService {
             trace.log(began.elapsed(), Event::CallRefused(refusal.failures()));
             status(refusal)
         })?;
-        Ok(Response::new(v1::ReportBatchResponse { batch: Some(batch) }))
+        Ok(about(Some(batch.batch_id.clone()), v1::ReportBatchResponse { batch: Some(batch) }))
     }
 
     async fn report_local_batch(

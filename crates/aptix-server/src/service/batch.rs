@@ -16,10 +16,12 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 
+use super::observed::about;
 use super::preview::preview;
 use super::status::status;
 use super::submitted::{Submitted, WARNINGS, check_size, edit_bytes};
 use super::{batch_list, part, prepared, revert};
+use crate::caller::Peer;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::approve::Consent;
 use crate::dispatcher::cancel::{Rejection, Withdrawal};
@@ -56,7 +58,9 @@ impl v1::batch_service_server::BatchService for BatchService {
             ..asked(request.origin.clone(), &request.workspace_id, &request.request_id)
         };
         let answer = self.submit(&asker, request, &trace, began).instrument(trace.span()).await;
-        answer.map(Response::new).map_err(|refusal| refused(&trace, began, refusal))
+        answer
+            .map(|answer| about(answer.batch.as_ref().map(|batch| batch.batch_id.clone()), answer))
+            .map_err(|refusal| refused(&trace, began, refusal))
     }
 
     async fn prepare_batch(
@@ -70,7 +74,9 @@ impl v1::batch_service_server::BatchService for BatchService {
         let answer = prepared::prepare(&self.dispatcher, (&asker, self.patience), request, (&trace, began))
             .instrument(trace.span())
             .await;
-        answer.map(Response::new).map_err(|refusal| refused(&trace, began, refusal))
+        answer
+            .map(|answer| about(answer.batch.as_ref().map(|batch| batch.batch_id.clone()), answer))
+            .map_err(|refusal| refused(&trace, began, refusal))
     }
 
     async fn apply_prepared(
@@ -110,10 +116,11 @@ impl v1::batch_service_server::BatchService for BatchService {
         request: Request<v1::RevertBatchRequest>,
     ) -> Result<Response<v1::RevertBatchResponse>, Status> {
         let began = Instant::now();
+        let peer = Peer::of(&request)?.clone();
         let request = signed(request, |request| &mut request.author)?;
         let view = View::asked(request.view).map_err(status)?;
         let call = Called::begin("RevertBatch", &request.workspace_id, &request.batch_id);
-        let batch = call.done(revert::revert(&self.dispatcher, request, began)).await?;
+        let batch = call.done(revert::revert(&self.dispatcher, request, &peer.quota, began)).await?;
         Ok(Response::new(v1::RevertBatchResponse { batch: Some(fit::answer(view.message(batch))) }))
     }
 
@@ -312,7 +319,7 @@ impl BatchService {
                     for (blob, bytes) in contents {
                         self.dispatcher.keep_content(&asker.peer, &submission.workspace, blob, bytes).await?;
                     }
-                    self.dispatcher.keep(submission.into_record(), began).await?
+                    self.dispatcher.keep(submission.into_record(), &asker.peer.quota, began).await?
                 }
                 // It may be the retry of a batch that was stored under other limits: that is answered, not refused.
                 Err(refusal) => {

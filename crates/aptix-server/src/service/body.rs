@@ -10,7 +10,6 @@ use aptix_model::limits::MESSAGE_BYTES;
 use aptix_model::reason::{Detail, Reason};
 use http_body::{Body as HttpBody, Frame};
 use tokio_util::bytes::{Bytes, BytesMut};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::http::HeaderMap;
@@ -146,7 +145,7 @@ impl HttpBody for Gathered {
 /// A stream of answers that ends when its time is over, and says why.
 pub(super) struct Ending {
     inner: Body,
-    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    closing: Pin<Box<dyn Future<Output = ()> + Send>>,
     why: fn() -> Failure,
     /// Whether what is there is sent first.
     is_patient: bool,
@@ -154,13 +153,21 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Ends the answers once `closing` is cancelled and what is there has been sent.
-    pub(super) fn after_what_is_there(inner: Body, closing: CancellationToken, why: fn() -> Failure) -> Self {
-        Self { inner, closing: Box::pin(closing.cancelled_owned()), why, is_patient: true, ended: false }
+    /// Ends the answers once `closing` is done and what is there has been sent.
+    pub(super) fn after_what_is_there(
+        inner: Body,
+        closing: impl Future<Output = ()> + Send + 'static,
+        why: fn() -> Failure,
+    ) -> Self {
+        Self { inner, closing: Box::pin(closing), why, is_patient: true, ended: false }
     }
 
-    /// Ends the answers as soon as `closing` is cancelled.
-    pub(super) fn at_once(inner: Body, closing: CancellationToken, why: fn() -> Failure) -> Self {
+    /// Ends the answers as soon as `closing` is done.
+    pub(super) fn at_once(
+        inner: Body,
+        closing: impl Future<Output = ()> + Send + 'static,
+        why: fn() -> Failure,
+    ) -> Self {
         Self { is_patient: false, ..Self::after_what_is_there(inner, closing, why) }
     }
 }
@@ -197,6 +204,8 @@ impl HttpBody for Ending {
 
 #[cfg(test)]
 mod tests {
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
 
     /// Answers without an end.
@@ -214,8 +223,11 @@ mod tests {
     #[tokio::test]
     async fn answers_that_never_pause_end_at_once() {
         let closing = CancellationToken::new();
-        let mut body =
-            Body::new(Ending::at_once(Body::new(Endless), closing.clone(), crate::identity::unauthenticated));
+        let mut body = Body::new(Ending::at_once(
+            Body::new(Endless),
+            closing.clone().cancelled_owned(),
+            crate::identity::unauthenticated,
+        ));
         for _ in 0..3 {
             assert!(next_frame(&mut body).await.unwrap().unwrap().is_data());
         }

@@ -132,10 +132,11 @@ impl v1::file_service_server::FileService for FileService {
         request: Request<Streaming<v1::UploadBlobRequest>>,
     ) -> Result<Response<v1::UploadBlobResponse>, Status> {
         let closing = self.dispatcher.closing();
-        let place = self.dispatcher.upload_place(Peer::of(&request)?).await.map_err(status)?;
+        let peer = Peer::of(&request)?.clone();
+        let place = self.dispatcher.upload_place(&peer).await.map_err(status)?;
         let lost = place.cut.clone();
         let caller = Principal::of(&request)?.clone();
-        let upload = self.upload(place, &caller, request.into_inner());
+        let upload = self.upload(place, (&caller, &peer.quota), request.into_inner());
         let uploaded = tokio::select! {
             uploaded = timeout(self.upload_total, upload) => uploaded,
             () = lost.cancelled() => return Err(status(Refusal::denied(crowded("transfers")))),

@@ -15,9 +15,10 @@ use aptix_model::wire::v1::serve_response::Message;
 use aptix_model::wire::{self, event_message, fit, v1};
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
-use tonic::{Code, Status, Streaming};
+use tonic::{Status, Streaming};
 use tonic_types::StatusExt;
 
+use super::bare_status;
 use super::event;
 use super::inflow::RefusedMessage;
 use super::status::status;
@@ -110,9 +111,7 @@ fn cut_short(broken: &Status, refused: &RefusedMessage) -> Refusal {
     if let Some(refusal) = refused.get() {
         return refusal;
     }
-    let message = format!("a message of the agent cannot be read: {}", broken.message());
-    let reason = if broken.code() == Code::OutOfRange { Reason::TooLarge } else { Reason::InvalidRequest };
-    Failure::new(reason, message).hint("connect again").into()
+    Refusal::denied(bare_status::undecoded(broken))
 }
 
 /// An item of a feed as a message.

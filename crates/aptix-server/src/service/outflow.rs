@@ -19,7 +19,7 @@ use super::status::status;
 use crate::caller::{Activity, ConnectionId, InUse, Peer};
 use crate::dispatcher::refusal::{Refusal, crowded};
 use crate::dispatcher::stream::FeedEnd;
-use crate::room::Place;
+use crate::ticket::LongLived;
 
 /// Bytes of an answer that are handed to the transport at once. No divisor of a usual window: a piece that meets a closed
 /// window has begun to go out, so that its stream can still be cut off.
@@ -265,11 +265,11 @@ pub(super) struct Answer {
     /// A message that waits for room, until when, and when it asks next.
     crowded: Option<(Bytes, Instant, Pin<Box<Sleep>>)>,
     ended: bool,
-    _held: (InUse, Option<Place>),
+    _held: (InUse, Option<LongLived>),
 }
 
 impl Answer {
-    pub(super) fn new(inner: Body, outflow: &Arc<Outflow>, peer: Peer, held: (InUse, Option<Place>)) -> Self {
+    pub(super) fn new(inner: Body, outflow: &Arc<Outflow>, peer: Peer, held: (InUse, Option<LongLived>)) -> Self {
         let sending = Arc::new(Sending { peer, activity: Activity::default(), left: Mutex::default() });
         let mut answers = outflow.lock();
         answers.next += 1;

@@ -6,14 +6,18 @@ use std::time::Duration;
 use aptix_model::failure::Failure;
 use aptix_model::id::{TokenName, WorkspaceId};
 use aptix_model::token::Token;
-use aptix_model::wire::v1;
 use aptix_model::wire::v1::admin_service_client::AdminServiceClient;
 use aptix_model::wire::v1::workspace_service_client::WorkspaceServiceClient;
+use aptix_model::wire::{self, v1};
+use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
+use super::retention;
 use crate::identity::NewToken;
 use crate::listen::{OwnerSocket, owner_uri};
+use crate::retention::Outcome;
+use crate::store::retention::Limits;
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,6 +28,9 @@ pub enum Unanswered {
     /// The server refused.
     #[error("{0}")]
     Refused(String),
+    /// A backup did not come to its end.
+    #[error("the backup was broken off: {0}")]
+    BrokenOff(String),
     /// The server failed, or is gone.
     #[error("the server did not answer: {0}; whether it did what was asked is not known: list what there is")]
     Failed(String),
@@ -64,7 +71,7 @@ impl Owner {
         Ok(Self { admin: AdminServiceClient::new(channel.clone()), workspaces: WorkspaceServiceClient::new(channel) })
     }
 
-    /// Makes a token; answers its secret, too.
+    /// Makes a token; answers its secret, too, which is empty for one that is for a certificate.
     ///
     /// # Errors
     /// When the server refuses, or does not answer.
@@ -74,6 +81,7 @@ impl Owner {
             role: v1::Role::from(asked.role).into(),
             workspace_id: asked.scope.to_wire(),
             expire_time: asked.expires.map(Into::into),
+            certificate: asked.certificate.map(|name| name.to_string()).unwrap_or_default(),
         };
         let made = self.admin.create_token(request).await?.into_inner();
         Ok((made.token.unwrap_or_default().try_into()?, made.secret))
@@ -107,6 +115,36 @@ impl Owner {
         Ok(self.admin.create_workspace(request).await?.into_inner().is_new)
     }
 
+    /// The ids of all workspaces.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub async fn workspaces(&mut self) -> Result<Vec<WorkspaceId>, Unanswered> {
+        let ids = self.list_workspaces().await?;
+        Ok(ids.iter().map(|id| wire::id("workspaceId", id)).collect::<Result<_, _>>()?)
+    }
+
+    /// Hands the bytes of a backup to `take`, piece by piece.
+    ///
+    /// # Errors
+    /// When the server refuses, it does not come to its end, or `take` fails.
+    pub async fn back_up<E: std::fmt::Display>(
+        &mut self,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), Unanswered> {
+        let broken_off = |status: Status| match status.code() {
+            Code::PermissionDenied | Code::ResourceExhausted | Code::Unimplemented => Unanswered::from(status),
+            _ => Unanswered::BrokenOff(status.message().to_owned()),
+        };
+        let mut pieces = self.admin.backup(v1::BackupRequest {}).await.map_err(broken_off)?.into_inner();
+        loop {
+            let piece = timeout(PATIENCE, pieces.message()).await;
+            let piece = piece.map_err(|_| Unanswered::BrokenOff(format!("nothing came for {PATIENCE:?}")))?;
+            let Some(piece) = piece.map_err(broken_off)? else { return Ok(()) };
+            take(&piece.data).map_err(|error| Unanswered::BrokenOff(error.to_string()))?;
+        }
+    }
+
     /// Lists the ids of all workspaces.
     ///
     /// # Errors
@@ -122,5 +160,26 @@ impl Owner {
                 return Ok(ids);
             }
         }
+    }
+
+    /// Removes a bounded part of what a workspace keeps no longer.
+    ///
+    /// # Errors
+    /// When the server refuses, or does not answer.
+    pub async fn retain(&mut self, workspace: &WorkspaceId) -> Result<Outcome, Unanswered> {
+        let request = v1::RetainWorkspaceRequest { workspace_id: workspace.to_string(), dry_run: false, limits: None };
+        let retained = self.admin.retain_workspace(request).await?.into_inner();
+        Ok(retention::outcome(&retained)?)
+    }
+
+    /// Counts what a workspace would lose by the limits that are configured, or by others.
+    ///
+    /// # Errors
+    /// When the server refuses, or does not answer.
+    pub async fn rehearse(&mut self, workspace: &WorkspaceId, limits: Option<Limits>) -> Result<Outcome, Unanswered> {
+        let limits = limits.as_ref().map(retention::to_wire);
+        let request = v1::RetainWorkspaceRequest { workspace_id: workspace.to_string(), dry_run: true, limits };
+        let counted = self.admin.retain_workspace(request).await?.into_inner();
+        Ok(retention::outcome(&counted)?)
     }
 }

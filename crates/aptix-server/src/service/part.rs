@@ -20,7 +20,7 @@ pub(super) fn message(part: Part) -> v1::GetChangeResponse {
         patch.edit.keep_change(change);
         ids.changes = ids.changes.get(change).copied().into_iter().collect();
     }
-    let batch_id = record.id.to_string();
+    let (batch_id, content_omitted) = (record.id.to_string(), record.removed_content.is_some());
     let mut edit = v1::Batch::from(record).edit.unwrap_or_default();
     let Became { file_report, failures, diff } = report.map(|report| became(report, file, change)).unwrap_or_default();
     v1::GetChangeResponse {
@@ -30,7 +30,7 @@ pub(super) fn message(part: Part) -> v1::GetChangeResponse {
         file_report: file_report.map(Into::into),
         file_index: position(file),
         change_index: change.map(position),
-        content_omitted: false,
+        content_omitted,
         failures: failures.into_iter().map(Into::into).collect(),
         diff,
     }

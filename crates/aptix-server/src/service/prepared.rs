@@ -72,7 +72,7 @@ pub(super) async fn keep(
     }
     let planned = plan(dispatcher, (asker, patience), &submitted, asked).await?;
     check_room(&submitted.submission.batch, &planned)?;
-    dispatcher.keep_prepared(submitted.submission, (preparing, planned), began).await
+    dispatcher.keep_prepared(submitted.submission, (preparing, planned), &asker.peer.quota, began).await
 }
 
 /// Refuses to prepare a batch that is applied file by file: its plan would bind files that may be refused.

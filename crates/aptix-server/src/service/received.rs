@@ -17,6 +17,7 @@ use super::body::{Item, LIGHT_BYTES, PREFIX_BYTES};
 use super::status::{status, too_late};
 use crate::caller::Peer;
 use crate::dispatcher::refusal::{Refusal, crowded};
+use crate::quota::{Held, Limit};
 use crate::room::Place;
 use crate::ticket::{Ticket, TicketBox};
 
@@ -38,13 +39,27 @@ pub(super) struct Received {
     /// What the message takes in memory while it is incomplete, if that is worth counting.
     partial: Option<(Place, Pin<Box<WaitForCancellationFutureOwned>>)>,
     waiting: Option<(Acquire, Frame<Bytes>)>,
+    /// The message's bytes, as the caller's token is held to them; absent until its length is known.
+    bytes: Option<Held>,
 }
 
 impl Received {
     pub(super) fn new(inner: Body, admission: Admission, peer: Peer, counted: bool, ticket: TicketBox) -> Self {
         let silence = Some(Box::pin(sleep(admission.options.request_idle)));
         let prefix = Vec::with_capacity(PREFIX_BYTES);
-        Self { inner, prefix, seen: 0, admission, peer, counted, ticket, silence, partial: None, waiting: None }
+        Self {
+            inner,
+            prefix,
+            seen: 0,
+            admission,
+            peer,
+            counted,
+            ticket,
+            silence,
+            partial: None,
+            waiting: None,
+            bytes: None,
+        }
     }
 
     /// Counts bytes that came; answers the length of the first message if they complete it.
@@ -56,12 +71,15 @@ impl Received {
         let Some(length) = self.prefix.get(1..).and_then(|length| length.first_chunk()) else { return Ok(None) };
         let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
         let whole = length.saturating_add(PREFIX_BYTES);
+        // A message over the limit is refused by the decoder before anything of it is kept.
+        if before < PREFIX_BYTES && self.counted && length <= MESSAGE_BYTES {
+            self.bytes = self.peer.quota.take(Limit::BytesInFlight, length).map_err(status)?;
+        }
         if before < whole && self.seen >= whole {
             return Ok(Some(length));
         }
         match &self.partial {
             Some((place, _)) => place.moved(),
-            // A message over the limit is refused by the decoder before anything of it is kept.
             None if before < whole && length > LIGHT_BYTES && length <= MESSAGE_BYTES => {
                 let place = self.admission.partial(&self.peer, length).map_err(status)?;
                 let cut = Box::pin(place.cut.clone().cancelled_owned());
@@ -88,7 +106,8 @@ impl Received {
         })
     }
 
-    fn accept(&mut self, ticket: Ticket) {
+    fn accept(&mut self, mut ticket: Ticket) {
+        ticket.bytes.extend(self.bytes.take());
         (self.silence, self.partial) = (None, None);
         *self.ticket.lock().unwrap_or_else(PoisonError::into_inner) = Some(ticket);
     }

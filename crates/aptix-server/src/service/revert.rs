@@ -13,11 +13,13 @@ use crate::dispatcher::Dispatcher;
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::revert::{Reversal, Reverts};
 use crate::dispatcher::submit::log_repeated;
+use crate::quota::CallQuota;
 
 /// Stores the batch that takes another one back, or answers the one that is stored under the request id.
 pub(super) async fn revert(
     dispatcher: &Arc<Dispatcher>,
     request: v1::RevertBatchRequest,
+    quota: &CallQuota,
     began: Instant,
 ) -> Result<BatchRecord, Refusal> {
     match dispatcher.reversal(read(request)?).await? {
@@ -27,7 +29,7 @@ pub(super) async fn revert(
         }
         Reverts::Anew(record) => {
             check_room(&record.batch)?;
-            dispatcher.keep(*record, began).await
+            dispatcher.keep(*record, quota, began).await
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The workspace that a message names, read from its bytes before it is decoded, and held against the caller's token.
 
 use aptix_model::failure::Failure;
+use aptix_model::id::WorkspaceId;
 use aptix_model::wire::method::Method;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
@@ -18,6 +19,12 @@ pub(super) fn check(caller: &Principal, method: Option<Method>, message: &[u8]) 
         Ok(Some(named)) if named == only.as_str().as_bytes() => Ok(()),
         Ok(Some(_)) | Err(NoMessage) => Err(other_workspace(only)),
     }
+}
+
+/// The workspace that the first message of a call names, if it names one by a valid id.
+pub(super) fn workspace(method: Option<Method>, message: &[u8]) -> Option<WorkspaceId> {
+    let named = named(method.and_then(Method::workspace)?, message).ok()??;
+    std::str::from_utf8(named).ok()?.parse().ok()
 }
 
 /// The bytes are no message.

@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, FieldViolation, StatusExt};
+use tonic_types::{ErrorDetails, FieldViolation, QuotaViolation, StatusExt};
 
 use crate::dispatcher::refusal::Refusal;
+use crate::mint;
 
 /// The domain of every reason.
 const DOMAIN: &str = "aptix.dev";
@@ -29,7 +29,7 @@ const DESCRIPTION_BYTES: usize = 1500;
 /// Bytes of a key of the author in a description.
 const KEY_BYTES: usize = 100;
 
-/// How long a caller waits before it repeats a call that found no room.
+/// How long a caller waits at least before it repeats a call that found no room.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Missing blobs that a status names.
@@ -40,12 +40,11 @@ pub(super) fn status(refusal: impl Into<Refusal>) -> Status {
     let refusal = refusal.into();
     let failures = refusal.failures();
     let Some(first) = failures.first() else { return Status::internal("the call was refused") };
-    let (code, missing) = match &refusal {
-        Refusal::Invalid(_) => (Code::InvalidArgument, [].as_slice()),
-        Refusal::Denied(_) => (code(first.reason, first.detail), [].as_slice()),
-        Refusal::BlobsMissing(_, digests) => (code(first.reason, first.detail), digests.as_slice()),
+    let code = match &refusal {
+        Refusal::Invalid(_) => Code::InvalidArgument,
+        _ => code(first.reason, first.detail),
     };
-    with_code(code, failures, missing)
+    with_code(code, failures, &refusal)
 }
 
 /// The status of a call that took too long.
@@ -54,7 +53,7 @@ pub(super) fn too_late(message: &str) -> Status {
     status(Refusal::denied(failure))
 }
 
-fn with_code(code: Code, failures: &[Failure], missing: &[Sha256Digest]) -> Status {
+fn with_code(code: Code, failures: &[Failure], refusal: &Refusal) -> Status {
     let Some(first) = failures.first() else { return Status::new(code, "") };
     let (violations, omitted) = violations(failures);
     let mut metadata = HashMap::new();
@@ -66,10 +65,18 @@ fn with_code(code: Code, failures: &[Failure], missing: &[Sha256Digest]) -> Stat
     for (name, key) in [("fileKey", &first.file_key), ("changeKey", &first.change_key)] {
         metadata.extend(key.iter().map(|key| (name.to_owned(), cut(key, KEY_BYTES, char::len_utf8))));
     }
-    if !missing.is_empty() {
-        let named: Vec<_> = missing.iter().take(NAMED_BLOBS).map(ToString::to_string).collect();
-        metadata.insert("missingBlobs".to_owned(), missing.len().to_string());
-        metadata.insert("sha256".to_owned(), named.join(","));
+    match refusal {
+        Refusal::Compacted(_, oldest) => drop(metadata.insert("oldest".to_owned(), oldest.to_string())),
+        Refusal::BlobsMissing(_, missing) => {
+            let named: Vec<_> = missing.iter().take(NAMED_BLOBS).map(ToString::to_string).collect();
+            metadata.insert("missingBlobs".to_owned(), missing.len().to_string());
+            metadata.insert("sha256".to_owned(), named.join(","));
+        }
+        Refusal::OverLimit(over) => {
+            metadata.insert("limit".to_owned(), over.key().to_owned());
+            metadata.insert("value".to_owned(), over.value.to_string());
+        }
+        Refusal::Invalid(_) | Refusal::Denied(_) => {}
     }
     if omitted > 0 {
         metadata.insert("omittedViolations".to_owned(), omitted.to_string());
@@ -78,14 +85,27 @@ fn with_code(code: Code, failures: &[Failure], missing: &[Sha256Digest]) -> Stat
     if !violations.is_empty() {
         details.set_bad_request(violations);
     }
-    if first.reason == Reason::ResourceExhausted || first.detail == Some(Detail::AgentLost) {
-        details.set_retry_info(Some(RETRY_AFTER));
+    if let Refusal::OverLimit(over) = refusal {
+        let description = format!("{} is {}", over.key(), over.value);
+        details.set_quota_failure([QuotaViolation::new(over.subject.to_string(), description)]);
+        details.set_retry_info(Some(mint::spread(over.retry)));
+    } else if passes_soon(first) {
+        details.set_retry_info(Some(mint::spread(RETRY_AFTER)));
     }
     let message = match failures.len() {
         1 => sentence(first),
         count => format!("{count} things are wrong with the call, first: {}", sentence(first)),
     };
     Status::with_error_details(code, cut(&message, MESSAGE_BYTES, in_header), details)
+}
+
+/// Whether the same call may succeed in a moment. An agent that nobody has started may never come.
+fn passes_soon(failure: &Failure) -> bool {
+    match failure.reason {
+        Reason::ResourceExhausted | Reason::WorkspaceBusy => true,
+        Reason::Unavailable => failure.detail != Some(Detail::NoAgent),
+        _ => false,
+    }
 }
 
 /// As many violations as fit, and how many do not.
@@ -197,9 +217,10 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
         Reason::NotFound => Code::NotFound,
         Reason::RequestIdReused | Reason::AlreadyExists => Code::AlreadyExists,
         Reason::Compacted => Code::OutOfRange,
-        Reason::ResourceExhausted => Code::ResourceExhausted,
+        Reason::ResourceExhausted | Reason::OverLimit => Code::ResourceExhausted,
         Reason::DeadlineExceeded => Code::DeadlineExceeded,
         Reason::WorkspaceBusy | Reason::Unavailable => Code::Unavailable,
+        Reason::Unimplemented => Code::Unimplemented,
         Reason::Interrupted => Code::Cancelled,
         Reason::Internal => Code::Internal,
     }
@@ -207,6 +228,8 @@ const fn code(reason: Reason, detail: Option<Detail>) -> Code {
 
 #[cfg(test)]
 mod tests {
+    use aptix_model::digest::Sha256Digest;
+
     use super::*;
 
     /// Bytes of the headers that a client receives.
@@ -242,7 +265,11 @@ mod tests {
         let agent_lost = Failure::new(Reason::Unavailable, "x").detail(Detail::AgentLost);
         for (failure, says) in [
             (agent_lost.clone(), true),
+            (Failure::new(Reason::Unavailable, "x").detail(Detail::ShuttingDown), true),
+            (Failure::new(Reason::WorkspaceBusy, "x"), true),
             (Failure::new(Reason::ResourceExhausted, "x"), true),
+            (Failure::new(Reason::Unavailable, "x").detail(Detail::ReadOnly), true),
+            (Failure::new(Reason::DeadlineExceeded, "x"), false),
             (agent_lost.detail(Detail::NoAgent), false),
         ] {
             let status = status(Refusal::denied(failure.clone()));

@@ -129,7 +129,7 @@ impl Writing<'_> {
                 for (blob, bytes) in contents {
                     self.dispatcher.keep_content(&self.asker.peer, &self.workspace, blob, bytes).await?;
                 }
-                match self.dispatcher.keep(submission.into_record(), self.began).await {
+                match self.dispatcher.keep(submission.into_record(), &self.asker.peer.quota, self.began).await {
                     Ok(stored) => stored,
                     // The mode of the session has changed in between.
                     Err(refusal) => return Ok(self.refused(self.tool.form, &for_model(refusal)?)),
@@ -196,7 +196,7 @@ impl Writing<'_> {
             request_id: self.request_id.clone(),
             origin: self.origin.clone(),
         };
-        let freed = match self.dispatcher.apply_plan(applying, self.began).await {
+        let freed = match self.dispatcher.apply_plan(applying, &self.asker.peer.quota, self.began).await {
             Ok(freed) => freed,
             Err(refusal) => return Ok(self.refused(self.tool.form, &for_model(refusal)?)),
         };
@@ -223,7 +223,7 @@ impl Writing<'_> {
                 if let Err(failure) = revert::check_room(&record.batch) {
                     return Ok(self.refused(self.tool.form, &[failure]));
                 }
-                match self.dispatcher.keep(*record, self.began).await {
+                match self.dispatcher.keep(*record, &self.asker.peer.quota, self.began).await {
                     Ok(stored) => stored,
                     Err(refusal) => return Ok(self.refused(self.tool.form, &for_model(refusal)?)),
                 }

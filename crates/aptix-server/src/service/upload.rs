@@ -13,6 +13,7 @@ use super::status::{status, too_late};
 use crate::dispatcher::lease::secret_digest;
 use crate::dispatcher::refusal::Refusal;
 use crate::identity::Principal;
+use crate::quota::{CallQuota, Limit};
 use crate::room::Place;
 
 impl FileService {
@@ -20,7 +21,7 @@ impl FileService {
     pub(super) async fn upload(
         &self,
         place: Place,
-        caller: &Principal,
+        (caller, quota): (&Principal, &CallQuota),
         mut parts: Streaming<v1::UploadBlobRequest>,
     ) -> Result<BlobRef, Status> {
         use v1::upload_blob_request::Part;
@@ -29,6 +30,8 @@ impl FileService {
         };
         let workspace = wire::id("start.workspaceId", &start.workspace_id).map_err(status)?;
         caller.check_workspace(&workspace).map_err(|failure| status(Refusal::denied(failure)))?;
+        quota.call_in(&workspace).map_err(status)?;
+        let _chunk = quota.take_in(&workspace, Limit::BytesInFlight, CHUNK_BYTES).map_err(status)?;
         let blob = start.blob.ok_or_else(|| status(wire::missing("start.blob", "the blob's digest and size")))?;
         let blob = BlobRef::try_from(blob).map_err(status)?;
         let lease = secret_digest(&start.lease_secret);

@@ -14,7 +14,7 @@ pub const TOKENS: usize = 20_000;
 pub struct KeptToken {
     /// What is known of it.
     pub token: Token,
-    /// SHA-256 of what its holder sends.
+    /// SHA-256 of what proves who its holder is: of the secret that they send or, where that is a certificate, of its name.
     pub digest: Sha256Digest,
 }
 

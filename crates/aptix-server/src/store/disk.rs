@@ -7,6 +7,7 @@ use std::path::Path;
 use rustix::fs::{Advice, fadvise};
 
 use super::StoreError;
+use super::space::Space;
 
 /// Written to learn whether the disk takes writes.
 const PROBE: &str = "write-probe";
@@ -45,6 +46,12 @@ fn write_probe(path: &Path, bytes: u64) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Bytes that are free for this process on the disk of a directory.
+pub(super) fn free_bytes(dir: &Path) -> io::Result<u64> {
+    let disk = rustix::fs::statvfs(dir)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
 /// Bytes of journals that go into tables when they are read.
 fn journal_bytes(dir: &Path) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt as _;
@@ -80,6 +87,16 @@ fn forget(dir: &Path) -> io::Result<()> {
         }
     }
     File::open(dir)?.sync_all()
+}
+
+/// The space of the file system that a directory is on.
+///
+/// # Errors
+/// When the system does not answer.
+pub(super) fn space(dir: &Path) -> io::Result<Space> {
+    let found = rustix::fs::statvfs(dir)?;
+    let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+    Ok(Space { free: bytes(found.f_bavail), size: bytes(found.f_blocks) })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! closed, what its files hold is read anew from the disk, and the store is opened again. What was acknowledged is there;
 //! what failed is there or not, and nothing is ever acknowledged on the word of a flush that had failed.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,11 +21,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::access::{KeptToken, TokenAdded, Tokens};
+use super::backup_summary::Summary;
+use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
-    LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
-    disk,
+    LocalAppended, LocalBatch, Space, Store, StoreError, Transition, Transitioned, Unfinished, UploadId,
+    WorkspaceCounts, disk,
 };
 
 /// How long after a failure the disk is tried, and how long at most after another one.
@@ -51,6 +54,7 @@ struct Shared {
     /// Absent while it is opened again.
     inner: Mutex<Option<Arc<dyn Store>>>,
     health: watch::Sender<Health>,
+    reopenings: watch::Sender<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,6 +132,7 @@ impl Shared {
         let store = blocking(move || open()).await?;
         *self.lock() = Some(store);
         self.health.send_replace(Health::Well);
+        self.reopenings.send_modify(|count| *count += 1);
         Ok(())
     }
 
@@ -158,7 +163,8 @@ impl HealingStore {
         let store = open()?;
         let history = store.history();
         let (health, _) = watch::channel(Health::Well);
-        let shared = Arc::new(Shared { dir, open: Arc::new(open), inner: Mutex::new(Some(store)), health });
+        let (inner, (reopenings, _)) = (Mutex::new(Some(store)), watch::channel(0));
+        let shared = Arc::new(Shared { dir, open: Arc::new(open), inner, health, reopenings });
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         let (tended, ending) = (Arc::clone(&shared), closing.clone());
         tasks.spawn(async move { ending.run_until_cancelled(tended.tend()).await });
@@ -220,6 +226,9 @@ impl Store for HealingStore {
         put_chunk(upload: UploadId, index: u32, bytes: Bytes) -> ();
         commit_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
         sweep_blobs(before: UnixMillis) -> usize;
+        grow_older(wall: UnixMillis, passed: Option<Duration>) -> Age;
+        retain(order: Retention) -> Retained;
+        back_up(out: Box<dyn Write + Send>) -> Summary;
     }
 
     fn history(&self) -> HistoryId {
@@ -233,12 +242,24 @@ impl Store for HealingStore {
         }
     }
 
+    fn space(&self) -> Answer<'_, Option<Space>> {
+        let dir = self.shared.dir.clone();
+        Box::pin(blocking(move || match disk::space(&dir) {
+            Ok(space) => Ok(Some(space)),
+            Err(error) => Err(StoreError::Failed { action: "learn its space", cause: error.to_string() }),
+        }))
+    }
+
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(self.shared.until(Health::ReadOnly))
     }
 
     fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(self.shared.until(Health::Well))
+    }
+
+    fn reopenings(&self) -> watch::Receiver<u64> {
+        self.shared.reopenings.subscribe()
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -1,15 +1,17 @@
 //! A store that forgets everything when it is dropped: for tests, and for trying the server out.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod retention;
+mod workspace;
+
+use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use aptix_model::batch::BlobRef;
 use aptix_model::batch_event::EventFacts;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, FilePatchId, HistoryId, RequestId, Revision, SessionId, TokenName, WorkspaceId};
-use aptix_model::id_block;
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::session::{Session, SessionMode};
@@ -18,11 +20,12 @@ use tokio_util::bytes::Bytes;
 
 use super::access::{KeptInMemory, KeptToken, TokenAdded, Tokens};
 use super::append::{former, replacement, submitted};
-use super::session::{ModeChange, ModeChanged, SESSIONS, SessionState};
+use super::retention::{Age, Notes, Retained, Retention};
+use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
-    Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, FileUpdate, Known, Lease, Listed, ListedFile,
-    ListedWorkspace, LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Twins, Unfinished,
-    UploadId, WorkspaceCounts, chain, links, session,
+    Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Known, Lease, Listed, ListedFile, ListedWorkspace,
+    LocalAppended, LocalBatch, Space, Store, StoreError, Transition, Transitioned, Unfinished, UploadId,
+    WorkspaceCounts, links, session,
 };
 use crate::mint;
 
@@ -31,11 +34,12 @@ use crate::mint;
 pub struct MemoryStore {
     history: HistoryId,
     state: Mutex<State>,
+    space: Mutex<Option<Space>>,
 }
 
 impl Default for MemoryStore {
     fn default() -> Self {
-        Self { history: HistoryId(mint::uuid()), state: Mutex::default() }
+        Self { history: HistoryId(mint::uuid()), state: Mutex::default(), space: Mutex::default() }
     }
 }
 
@@ -47,6 +51,8 @@ struct State {
     unfinished: HashMap<(WorkspaceId, Sha256Digest), (UploadId, u64)>,
     tokens: KeptInMemory,
     closed: bool,
+    /// How old the store is, and the time of day when that was noted.
+    age: Option<(Age, UnixMillis)>,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +61,10 @@ struct Workspace {
     known: bool,
     lease: Lease,
     roots: Vec<String>,
-    events: Vec<(BatchId, Sha256Digest, EventFacts)>,
+    /// By revision; `None` where one was removed.
+    events: Vec<Option<(BatchId, Sha256Digest, EventFacts)>>,
+    trimmed: (Revision, Option<Sha256Digest>),
+    notes: Notes,
     batches: HashMap<BatchId, BatchRecord>,
     requests: HashMap<RequestId, BatchId>,
     /// The newest batches of plans whose place another batch took.
@@ -66,101 +75,12 @@ struct Workspace {
     sessions: HashMap<SessionId, Session>,
 }
 
-impl Workspace {
-    fn newest(&self) -> Revision {
-        Revision(self.events.len() as u64)
-    }
-
-    /// Numbers an event.
-    fn happen(&mut self, batch: BatchId, facts: EventFacts) -> Revision {
-        let last = self.events.last().map(|(_, digest, _)| *digest);
-        let digest = chain::next(last, [batch.0.as_bytes().as_slice(), facts.state.word().as_bytes()]);
-        self.events.push((batch, digest, facts));
-        self.newest()
-    }
-
-    /// The newest batch of a plan that is known by this id.
-    fn newest_of(&self, hunk: FilePatchId) -> BatchId {
-        self.hunks.get(&hunk).copied().unwrap_or_else(|| id_block::batch_id(hunk.0))
-    }
-
-    /// Takes a step of a batch, without its files.
-    fn step(&mut self, step: Transition) -> Option<BatchRecord> {
-        let revision = self.happen(step.batch, step.facts());
-        let batch = self.batches.get_mut(&step.batch)?;
-        step.apply(batch, revision);
-        Some(batch.clone())
-    }
-
-    /// Takes over files as they are since an event.
-    fn update(&mut self, files: Vec<FileUpdate>, revision: Revision) {
-        for file in files.iter().filter(|file| file.twins == Twins::Gone) {
-            self.files.retain(|_, other| other.doc_path != file.doc_path);
-        }
-        for file in files.iter().filter(|file| file.content.is_none()) {
-            self.files.remove(&file.path);
-        }
-        for file in files {
-            let Some(content) = file.content else { continue };
-            let file = CloudFile { path: file.path, doc_path: file.doc_path, content, revision };
-            self.files.insert(file.path.clone(), file);
-        }
-    }
-
-    fn counts(&self) -> WorkspaceCounts {
-        let open_batches = self.batches.values().filter(|batch| batch.state.is_open()).count() as u64;
-        let digest = self.events.last().map(|(_, digest, _)| *digest);
-        WorkspaceCounts { newest: self.newest(), digest, open_batches }
-    }
-
-    /// The batches in flight that belong to sessions.
-    fn in_flight(&self) -> impl Iterator<Item = (SessionId, BatchId)> {
-        let batches = self.batches.values().filter(|batch| session::is_in_flight(batch.state));
-        batches.filter_map(|batch| Some((session::of(&batch.origin)?, batch.id)))
-    }
-
-    fn in_flight_of(&self, id: &SessionId) -> Vec<BatchId> {
-        let mut of_session: Vec<_> = self.in_flight().filter(|(of, _)| of == id).map(|(_, batch)| batch).collect();
-        of_session.sort();
-        of_session
-    }
-
-    /// Whether there is room for another session, once some may have been forgotten.
-    fn has_room(&mut self) -> bool {
-        if self.sessions.len() >= SESSIONS {
-            let busy: HashSet<_> = self.in_flight().map(|(id, _)| id).collect();
-            let forgotten = session::forgotten(self.sessions.values().cloned(), &busy);
-            forgotten.iter().for_each(|id| drop(self.sessions.remove(id)));
-        }
-        self.sessions.len() < SESSIONS
-    }
-
-    /// Why the session of a batch may not write now, if it may not.
-    fn restricts(&self, batch: &BatchRecord) -> Option<Box<Failure>> {
-        self.sessions.get(&session::of(&batch.origin)?)?.may_write().err().map(Box::new)
-    }
-
-    fn set_mode(&mut self, asked: &ModeChange) -> ModeChanged {
-        let former = self.sessions.get(&asked.session).cloned();
-        let (is_new, is_idle) = (former.is_none(), self.in_flight_of(&asked.session).is_empty());
-        match session::change(former, is_idle, asked) {
-            Err(refusal) => ModeChanged::Refused(refusal),
-            Ok(_) if is_new && !self.has_room() => ModeChanged::TooMany,
-            Ok((progress, session)) => {
-                self.sessions.insert(asked.session.clone(), session.clone());
-                ModeChanged::Asked(progress, Box::new(session))
-            }
-        }
-    }
-
-    fn event(&self, revision: Revision) -> Option<Event> {
-        let index = usize::try_from(revision.0.checked_sub(1)?).ok()?;
-        let (batch, digest, facts) = self.events.get(index)?;
-        Some(Event { revision, batch: *batch, digest: Some(*digest), facts: Some(facts.clone()) })
-    }
-}
-
 impl MemoryStore {
+    /// Has it answer this as the space of its file system.
+    pub fn set_space(&self, space: Option<Space>) {
+        *self.space.lock().unwrap_or_else(PoisonError::into_inner) = space;
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -182,6 +102,11 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
+    fn space(&self) -> Answer<'_, Option<Space>> {
+        let space = *self.space.lock().unwrap_or_else(PoisonError::into_inner);
+        Box::pin(async move { Ok(space) })
+    }
+
     fn append(&self, mut batch: BatchRecord) -> Answer<'_, Appended> {
         self.write(|state| {
             let workspace = state.workspaces.entry(batch.workspace.clone()).or_default();
@@ -322,7 +247,7 @@ impl Store for MemoryStore {
     }
 
     fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>> {
-        self.read(&workspace, |workspace| workspace.event(revision).and_then(|event| event.digest))
+        self.read(&workspace, |workspace| workspace.digest(revision))
     }
 
     fn counts(&self, workspace: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>> {
@@ -381,10 +306,8 @@ impl Store for MemoryStore {
     }
 
     fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>> {
-        self.read(&workspace, |workspace| {
-            let revisions = (after.0.saturating_add(1)..=workspace.newest().0).take(limit);
-            revisions.filter_map(|revision| workspace.event(Revision(revision))).map(Ok).collect()
-        })
+        let read = self.read(&workspace, |workspace| workspace.events(after, limit));
+        Box::pin(async { read.await? })
     }
 
     fn steps(&self, workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Answer<'_, Vec<Event>> {
@@ -486,6 +409,16 @@ impl Store for MemoryStore {
 
     fn discard_upload(&self, upload: UploadId) {
         self.lock().uploads.remove(&upload);
+    }
+
+    fn grow_older(&self, wall: UnixMillis, passed: Option<Duration>) -> Answer<'_, Age> {
+        self.write(|state| state.grow_older(wall, passed))
+    }
+
+    fn retain(&self, order: Retention) -> Answer<'_, Retained> {
+        self.write(|state| {
+            state.workspaces.get_mut(&order.workspace).map(|kept| kept.retain(&order)).unwrap_or_default()
+        })
     }
 
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

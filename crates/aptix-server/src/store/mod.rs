@@ -4,35 +4,48 @@
 //! is. Nothing here assumes that one process has the store for itself: a caller that changes a batch states what it must
 //! be before.
 
+use std::io::Write;
 use std::pin::Pin;
+use std::time::Duration;
 
-use aptix_model::actor::Actor;
 use aptix_model::batch::BlobRef;
-use aptix_model::batch_event::{EventFacts, EventKind};
+use aptix_model::batch_event::EventFacts;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, FilePatchId, HistoryId, RequestId, Revision, SessionId, TokenName, Uuid, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::{BatchRecord, Source, UnixMillis};
-use aptix_model::report::Report;
-use aptix_model::state::BatchState;
+use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::token::{Ended, Token};
+use tokio::sync::watch;
 use tokio_util::bytes::Bytes;
 
 use self::access::{KeptToken, TokenAdded, Tokens};
+use self::backup_summary::Summary;
 use self::damaged::{Damaged, DamagedFile};
+pub use self::file::{CloudFile, FileUpdate, Twins};
+pub use self::lease::{Lease, LeaseProof};
+use self::retention::{Age, Retained, Retention};
 use self::session::{ModeChange, ModeChanged, SessionState};
+pub use self::space::Space;
+pub use self::step::{LocalAppended, LocalBatch, Transition, Transitioned};
 
 pub mod access;
 mod append;
+pub mod backup;
+mod backup_summary;
 mod chain;
 pub mod damaged;
 mod disk;
 pub mod embedded;
+mod file;
 pub mod healing;
+mod lease;
 mod links;
 pub mod memory;
+pub mod retention;
 pub mod session;
+mod space;
+mod step;
 
 /// What a store will answer.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -56,6 +69,12 @@ pub enum StoreError {
         /// How it shows.
         why: String,
     },
+    /// The wanted events were removed, because the workspace keeps them no longer.
+    #[error("the events before revision {oldest} are no longer kept")]
+    Compacted {
+        /// The first one that is kept.
+        oldest: Revision,
+    },
     /// Something that was acknowledged is not there any more.
     #[error(
         "the data directory lacks what was acknowledged: {}; nothing was changed. Restore it from a copy, or start with \
@@ -65,6 +84,44 @@ pub enum StoreError {
     Lost {
         /// What is missing, each by its name.
         lost: Vec<String>,
+    },
+    /// Its records have a format that this server does not know.
+    #[error(
+        "could not open the data directory: {dir} has format {found}, and this server reads formats 1 to {newest}; nothing was \
+         changed. Start the version of aptix-server that wrote it, or a newer one, or give this one another --data-dir"
+    )]
+    OtherFormat {
+        /// The data directory.
+        dir: String,
+        /// Its format.
+        found: u64,
+        /// The newest one that this server knows.
+        newest: u64,
+    },
+    /// A copy of it has to be kept before it is upgraded, and there is no room for one.
+    #[error(
+        "could not upgrade the data directory {dir} to format {format}: a copy of it is kept, which takes {needed} bytes, and \
+         {free} are free on its disk; nothing was changed. Free {} more bytes and start again",
+        needed.saturating_sub(*free)
+    )]
+    NoRoom {
+        /// The data directory.
+        dir: String,
+        /// The format it would have.
+        format: u64,
+        /// Bytes that the copy and the upgrade take.
+        needed: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// It was being restored from a backup, and is not whole.
+    #[error(
+        "could not open the data directory: a restore into {dir} was cut off; run `aptix-server restore` into it again, or remove \
+         the directory"
+    )]
+    Unrestored {
+        /// The data directory.
+        dir: String,
     },
     /// Another process uses it.
     #[error("could not open the data directory: {dir} is in use by another server; give this one another --data-dir")]
@@ -137,156 +194,6 @@ pub struct Due {
 /// The position of a batch in the order of expiry: when it expires, then its id.
 pub type DueKey = (UnixMillis, BatchId);
 
-/// One step in a batch's life, with all that changes at the same instant.
-#[derive(Clone, Debug)]
-pub struct Transition {
-    /// The workspace.
-    pub workspace: WorkspaceId,
-    /// The batch.
-    pub batch: BatchId,
-    /// What happens.
-    pub kind: EventKind,
-    /// Who does it.
-    pub actor: Actor,
-    /// Why, if a reason was given.
-    pub reason: Option<String>,
-    /// The state it must be in.
-    pub from: BatchState,
-    /// The state it is in afterwards.
-    pub to: BatchState,
-    /// When.
-    pub at: UnixMillis,
-    /// The lease that must be the newest, where the step needs one.
-    pub lease: Option<LeaseProof>,
-    /// What became of the batch.
-    pub report: Option<Report>,
-    /// Files that are now as reported. Removals come first.
-    pub files: Vec<FileUpdate>,
-    /// The request that has a prepared batch applied.
-    pub freed: Option<RequestId>,
-}
-
-impl Transition {
-    /// Changes the batch, which is in the expected state, under the revision of the step.
-    fn apply(self, batch: &mut BatchRecord, revision: Revision) {
-        (batch.revision, batch.state, batch.updated, batch.report) = (revision, self.to, self.at, self.report);
-        if let Source::Prepared(preparation) = &mut batch.source {
-            preparation.freed = self.freed.or_else(|| preparation.freed.take());
-        }
-    }
-
-    /// What its event records.
-    #[must_use]
-    pub fn facts(&self) -> EventFacts {
-        let (actor, reason) = (self.actor.clone(), self.reason.clone());
-        EventFacts { kind: self.kind, state: self.to, at: self.at, actor, reason }
-    }
-}
-
-/// What was carried out on a workstation itself, with all that changes at the same instant.
-#[derive(Clone, Debug)]
-pub struct LocalBatch {
-    /// The batch in its ended state. Its revision is ignored; its id and its request id must be unused.
-    pub batch: BatchRecord,
-    /// Who carried it out.
-    pub actor: Actor,
-    /// Why, if a reason was given.
-    pub reason: Option<String>,
-    /// The batch that it took back.
-    pub reverts: Option<BatchId>,
-    /// The lease that must be the newest.
-    pub lease: LeaseProof,
-    /// Files that are now as reported. Removals come first.
-    pub files: Vec<FileUpdate>,
-}
-
-impl LocalBatch {
-    /// What its event records.
-    fn facts(&self) -> EventFacts {
-        let BatchRecord { state, created, .. } = self.batch;
-        let (actor, reason) = (self.actor.clone(), self.reason.clone());
-        EventFacts { kind: EventKind::Local, state, at: created, actor, reason }
-    }
-}
-
-/// What came of storing a batch of the workstation itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum LocalAppended {
-    /// It is stored.
-    New(Box<BatchRecord>),
-    /// A batch with its id or its request id is stored; nothing changed.
-    Known(Box<BatchRecord>),
-    /// The lease is not the newest, or the secret is not its secret; nothing changed.
-    OtherLease,
-}
-
-/// What a caller shows to act under a lease.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LeaseProof {
-    /// The epoch of the lease; 0 was never granted.
-    pub epoch: u64,
-    /// SHA-256 of the secret that the caller has.
-    pub secret: Option<Sha256Digest>,
-}
-
-/// The newest lease of a workspace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Lease {
-    /// Its epoch; 0 if none was ever granted.
-    pub epoch: u64,
-    /// SHA-256 of its secret; `None` if it was granted without one, by an earlier version.
-    pub secret: Option<Sha256Digest>,
-}
-
-impl Lease {
-    /// Whether this is the lease that was granted last. Digests of secrets are compared, so the time that takes says
-    /// nothing about the secret.
-    #[must_use]
-    pub fn admits(&self, proof: LeaseProof) -> bool {
-        proof.epoch != 0 && proof.epoch == self.epoch && (self.secret.is_none() || self.secret == proof.secret)
-    }
-}
-
-/// A file's new version, or its end.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FileUpdate {
-    /// Its path, with its root's name in front.
-    pub path: RootedPath,
-    /// Its lower-case key.
-    pub doc_path: DocPath,
-    /// Its bytes; absent when there is no such file any more.
-    pub content: Option<BlobRef>,
-    /// What is known of other files with its key.
-    pub twins: Twins,
-}
-
-/// Files with one key, whose paths differ only in case or form.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Twins {
-    /// There may be others; they stay.
-    MayExist,
-    /// There is no other on disk; what is kept of others is removed.
-    Gone,
-}
-
-/// What came of a step.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Transitioned {
-    /// It is taken.
-    Done(BatchRecord),
-    /// The batch was in another state; nothing changed.
-    OtherState(BatchRecord),
-    /// The lease is not the newest, or the secret is not its secret; nothing changed.
-    OtherLease,
-    /// It would let the batch be applied, and its session may not write at present: the failure that says so; nothing
-    /// changed.
-    Restricted(Box<Failure>),
-    /// The request that lets it be applied was used for this other batch; nothing changed.
-    Reused(BatchId),
-    /// The workspace has no such batch.
-    Unknown,
-}
-
 /// Something that happened in a workspace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
@@ -336,19 +243,6 @@ pub struct WorkspaceCounts {
 
 /// A workspace in a list; without its counts if they cannot be read.
 pub type ListedWorkspace = (WorkspaceId, Option<WorkspaceCounts>);
-
-/// A file of a workspace, as last reported.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CloudFile {
-    /// Its path, with its root's name in front.
-    pub path: RootedPath,
-    /// Its lower-case key.
-    pub doc_path: DocPath,
-    /// Its bytes.
-    pub content: BlobRef,
-    /// The event that made it what it is.
-    pub revision: Revision,
-}
 
 /// An entry of a list of files: a record that cannot be read hides no other.
 pub type ListedFile = Result<CloudFile, DamagedFile>;
@@ -410,7 +304,7 @@ pub trait Store: Send + Sync + 'static {
     /// The workspace's newest lease.
     fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease>;
 
-    /// Digest of the commit of an event and all before it; `None` if there is no such event, if it is of an earlier
+    /// Digest of the commit of an event and all before it, also of the last one that was removed; `None` if there is no such event, if it is of an earlier
     /// version, or if its record cannot be read.
     fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>>;
 
@@ -419,6 +313,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// What is counted of the workspace; `None` if there is no such workspace.
     fn counts(&self, workspace: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>>;
+
+    /// The space of the file system that it writes to; `None` if it writes to none.
+    fn space(&self) -> Answer<'_, Option<Space>> {
+        Box::pin(async { Ok(None) })
+    }
 
     /// Every workspace that a batch or an agent made known, by id; only those after an id, if one is given.
     fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>>;
@@ -434,7 +333,7 @@ pub trait Store: Send + Sync + 'static {
     /// given.
     fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Listed>>;
 
-    /// The workspace's events after a revision, in their order.
+    /// The workspace's events after a revision, in their order; [`StoreError::Compacted`] where the next one is no longer kept.
     fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>>;
 
     /// The events of one batch, newest first, from that with this revision on; those that no record which can be read leads to are
@@ -483,6 +382,28 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(0)))
     }
 
+    /// Adds the time that passed since this was called last to the age of the store, and answers it. `passed` is `None` at the first
+    /// call since a start: the time before does not count. The time of day is noted beside the age, for readers alone. A store that keeps
+    /// everything has no age.
+    fn grow_older(&self, wall: UnixMillis, passed: Option<Duration>) -> Answer<'_, Age> {
+        let _ = (wall, passed);
+        Box::pin(std::future::ready(Ok(Age::default())))
+    }
+
+    /// Removes what a workspace keeps no longer, in small steps, each of which is whole by itself; a bounded number of them.
+    fn retain(&self, order: Retention) -> Answer<'_, Retained> {
+        let _ = order;
+        Box::pin(std::future::ready(Ok(Retained::default())))
+    }
+
+    /// Writes a [`backup`] of everything that is kept at this instant. Writes go on meanwhile, and are not in it. What fails to be
+    /// written, or turns out to be lost, ends it without the end that a whole backup has.
+    fn back_up(&self, out: Box<dyn Write + Send>) -> Answer<'_, Summary> {
+        drop(out);
+        let cause = "it keeps nothing on disk".to_owned();
+        Box::pin(std::future::ready(Err(StoreError::Failed { action: "be backed up", cause })))
+    }
+
     /// Drops what came of an upload that nobody claimed. Does its best at once; what is left is removed when the store is opened
     /// again.
     fn discard_upload(&self, upload: UploadId);
@@ -493,6 +414,11 @@ pub trait Store: Send + Sync + 'static {
     /// Waits until the store takes writes; for ever once a write failed, where that takes another start to mend.
     fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::pending())
+    }
+
+    /// Counts how often the store was opened again. After that it may have what a write failed to acknowledge: readers look anew.
+    fn reopenings(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
     }
 
     /// Waits until everything taken is written, and takes nothing more.

@@ -185,7 +185,7 @@ async fn send(channel: Channel, method: &'static str, message: Vec<u8>) -> (Code
 }
 
 /// What the server counted for calls that waited, by connection: turns of others, and groups of writes.
-fn counted(log: &str) -> Vec<(u64, u64, u64)> {
+pub(crate) fn counted(log: &str) -> Vec<(u64, u64, u64)> {
     let number = |line: &str, key: &str| {
         let value = line.split_once(key)?.1;
         value.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()

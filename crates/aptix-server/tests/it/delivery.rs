@@ -15,6 +15,7 @@ use aptix_server::dispatcher::stream::{FeedEnd, WatchError};
 use aptix_server::dispatcher::submit::Submission;
 use aptix_server::dispatcher::{Dispatcher, Settings};
 use aptix_server::options::Options;
+use aptix_server::quota::CallQuota;
 use aptix_server::store::embedded::EmbeddedStore;
 use prost::Message as _;
 use tokio_stream::StreamExt;
@@ -219,10 +220,11 @@ async fn a_batch_is_delivered_although_its_author_has_disconnected() {
     dispatcher.check(&submission).await.unwrap();
     let record = submission.into_record();
     let id = record.id;
+    let unlimited = CallQuota::default();
     tokio::select! {
         biased;
         // Only a machine that leaves this thread at once for the writing one is done already.
-        _ = dispatcher.keep(record, std::time::Instant::now()) => {}
+        _ = dispatcher.keep(record, &unlimited, std::time::Instant::now()) => {}
         () = std::future::ready(()) => {}
     }
     match tokio::time::timeout(SOON, feed.next()).await.expect("the event comes in time") {

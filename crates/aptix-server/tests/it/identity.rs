@@ -27,10 +27,13 @@ use tonic::{Code, Request, Status, Streaming};
 use crate::server::{Clients, SOON, Server, hello, next, refusal, submit};
 
 /// What each role may call: O an orchestrator, A an agent, V a reviewer, R a reader, P an operator.
-const ROWS: &[(&str, &str)] = &[
+pub(crate) const ROWS: &[(&str, &str)] = &[
+    // The owner of the data directory alone, through its socket.
+    ("AdminService/Backup", ""),
     ("AdminService/CreateToken", "P"),
     ("AdminService/CreateWorkspace", "P"),
     ("AdminService/ListTokens", "P"),
+    ("AdminService/RetainWorkspace", "P"),
     ("AdminService/RevokeToken", "P"),
     ("AgentService/ReportBatch", "A"),
     ("AgentService/ReportLocalBatch", "A"),
@@ -65,7 +68,7 @@ const ROWS: &[(&str, &str)] = &[
     ("WorkspaceService/WatchWorkspace", "OVR"),
 ];
 
-const fn letter(role: Role) -> char {
+pub(crate) const fn letter(role: Role) -> char {
     match role {
         Role::Orchestrator => 'O',
         Role::Agent => 'A',
@@ -76,7 +79,7 @@ const fn letter(role: Role) -> char {
 }
 
 pub(crate) fn new(name: &str, role: Role, scope: Scope, expires: Option<UnixMillis>) -> NewToken {
-    NewToken { name: name.parse().unwrap(), role, scope, expires }
+    NewToken { name: name.parse().unwrap(), role, scope, expires, certificate: None }
 }
 
 pub(crate) fn one(workspace: &str) -> Scope {
@@ -85,7 +88,7 @@ pub(crate) fn one(workspace: &str) -> Scope {
 
 /// Makes a token before the server starts.
 pub(crate) async fn make(registry: &Arc<Registry>, asked: NewToken) -> String {
-    registry.create(asked).await.unwrap().1.to_string()
+    registry.create(asked).await.unwrap().1.unwrap().to_string()
 }
 
 /// A store with the workspaces `own` and `other`.
@@ -104,7 +107,12 @@ pub(crate) fn bearer(token: &str) -> Vec<String> {
 }
 
 /// Calls a method with a message that names the workspace and nothing else. Answers how the call begins.
-async fn call(clients: &Clients, method: Method, workspace: &str, authorizations: &[String]) -> Result<(), Status> {
+pub(crate) async fn call(
+    clients: &Clients,
+    method: Method,
+    workspace: &str,
+    authorizations: &[String],
+) -> Result<(), Status> {
     // The bytes of a message whose field 1 is the name, or has in it such a message.
     let name = workspace.as_bytes().to_vec();
     let message = if method.workspace() == Some(&[1, 1]) { name.encode_to_vec() } else { name };
@@ -125,7 +133,7 @@ pub(crate) fn authorize(headers: &mut MetadataMap, authorizations: &[String]) {
     }
 }
 
-fn told(answer: &Result<(), Status>) -> (Code, &str, &[u8]) {
+pub(crate) fn told(answer: &Result<(), Status>) -> (Code, &str, &[u8]) {
     answer.as_ref().err().map_or((Code::Ok, "", &[]), |status| (status.code(), status.message(), status.details()))
 }
 
@@ -233,7 +241,7 @@ async fn an_operator_makes_and_ends_tokens() {
     let mut admin = admin(&clients);
     let request = |name: &str, role: v1::Role, workspace: &str| {
         let (name, workspace_id) = (name.to_owned(), workspace.to_owned());
-        let request = v1::CreateTokenRequest { name, role: role.into(), workspace_id, expire_time: None };
+        let request = v1::CreateTokenRequest { name, role: role.into(), workspace_id, ..Default::default() };
         with(&operator, request)
     };
     let made = admin.create_token(request("reader", v1::Role::Reader, "own")).await.unwrap().into_inner();
@@ -253,6 +261,7 @@ async fn an_operator_makes_and_ends_tokens() {
                     role: v1::Role::Reader.into(),
                     workspace_id: "own".to_owned(),
                     expire_time: Some(UnixMillis(1).into()),
+                    ..Default::default()
                 },
             ),
             Code::InvalidArgument,

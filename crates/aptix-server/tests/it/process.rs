@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -35,6 +35,11 @@ impl Program {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("listening on ").expect("the first line says where").to_owned();
         Self { pid: child.id(), child: Some(child), address }
+    }
+
+    /// What it writes to stderr, once.
+    pub(crate) fn stderr(&mut self) -> ChildStderr {
+        self.child.as_mut().and_then(|child| child.stderr.take()).unwrap()
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -278,7 +283,7 @@ async fn read_back(client: &mut BatchServiceClient<Channel>, kept: &[v1::Batch])
 }
 
 /// Text that does not compress.
-fn noise(length: usize, seed: u64) -> String {
+pub(crate) fn noise(length: usize, seed: u64) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let letters = std::iter::repeat_with(|| {
         state ^= state << 13;

@@ -16,6 +16,7 @@ use aptix_server::dispatcher::refusal::Refusal;
 use aptix_server::dispatcher::stream::{FeedEnd, Items, Start};
 use aptix_server::dispatcher::submit::Submission;
 use aptix_server::dispatcher::{Dispatcher, Settings};
+use aptix_server::quota::CallQuota;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::ticket::Asker;
 use tokio::sync::mpsc;
@@ -341,7 +342,7 @@ async fn an_agent_that_is_held_up_harms_itself_alone() {
         aptix_model::batch::Batch::try_from(edit_of(&mut submit("w", "r", vec![line_patch("app/a")])).clone()).unwrap();
     let (workspace, request_id) = ("w".parse().unwrap(), "r".parse().unwrap());
     let submission = Submission { workspace, request_id, batch, origin: aptix_model::batch::Origin::default() };
-    server.keep(submission.into_record(), std::time::Instant::now()).await.unwrap();
+    server.keep(submission.into_record(), &CallQuota::default(), std::time::Instant::now()).await.unwrap();
     assert!(matches!(agent.next().await, Delivery::Event(_)));
     // Cancellations wait to be sent, and nothing is taken.
     calls.shutdown().await;

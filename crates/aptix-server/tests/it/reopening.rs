@@ -1,8 +1,10 @@
-//! A store that is being reopened during a read: what cannot be read now is not reported as damaged.
+//! What streams do while a store is opened again: what cannot be read now is not reported as damaged, and what a failed write left
+//! behind is found. While nothing happens they read nothing.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
@@ -11,6 +13,7 @@ use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::token::{Ended, Token};
 use aptix_model::wire::v1;
+use aptix_server::dispatcher::Settings;
 use aptix_server::options::Options;
 use aptix_server::store::access::{KeptToken, TokenAdded, Tokens};
 use aptix_server::store::memory::MemoryStore;
@@ -19,128 +22,107 @@ use aptix_server::store::{
     Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
     LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
 };
+use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::bytes::Bytes;
-use tonic::Code;
+use tonic::{Code, Streaming};
 
-use crate::server::{Server, create_text, next_event, submit};
+use crate::server::{Clients, Feed, SOON, Server, create_text, next, next_event, submit};
 
-/// A store whose batches cannot be read for a while.
+/// A store over one in memory whose reads are counted, and which can behave as if it was opened again.
 #[derive(Default)]
 struct Reopening {
     inner: MemoryStore,
-    is_open: AtomicBool,
+    /// Batches cannot be read now.
+    is_closed: AtomicBool,
+    /// Batches are stored, and their callers get an error.
+    fails_late: AtomicBool,
+    reads: AtomicUsize,
+    reopenings: watch::Sender<u64>,
+}
+
+impl Reopening {
+    fn asked(&self) -> &MemoryStore {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        &self.inner
+    }
+
+    fn reads(&self) -> usize {
+        self.reads.load(Ordering::SeqCst)
+    }
+}
+
+fn reopened<T: Send + 'static>() -> Answer<'static, T> {
+    let cause = "the store is being opened again".to_owned();
+    Box::pin(std::future::ready(Err(StoreError::ReadOnly { cause })))
+}
+
+/// Methods that ask the store in memory.
+macro_rules! forward {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {$(
+        fn $name(&self, $($argument: $type),*) -> Answer<'_, $answer> {
+            self.asked().$name($($argument),*)
+        }
+    )*};
 }
 
 impl Store for Reopening {
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
-        if self.is_open.load(Ordering::SeqCst) {
-            return self.inner.batch(workspace, which);
-        }
-        let cause = "the store is being opened again".to_owned();
-        Box::pin(std::future::ready(Err(StoreError::ReadOnly { cause })))
+        if self.is_closed.load(Ordering::SeqCst) { reopened() } else { self.asked().batch(workspace, which) }
     }
     fn append(&self, batch: BatchRecord) -> Answer<'_, Appended> {
-        self.inner.append(batch)
+        if !self.fails_late.load(Ordering::SeqCst) {
+            return self.asked().append(batch);
+        }
+        Box::pin(async {
+            self.asked().append(batch).await?;
+            reopened().await
+        })
     }
-    fn append_local(&self, local: LocalBatch) -> Answer<'_, LocalAppended> {
-        self.inner.append_local(local)
-    }
-    fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
-        self.inner.transition(step)
-    }
-    fn session(&self, workspace: WorkspaceId, session: SessionId) -> Answer<'_, Option<SessionState>> {
-        self.inner.session(workspace, session)
-    }
-    fn set_mode(&self, change: ModeChange) -> Answer<'_, ModeChanged> {
-        self.inner.set_mode(change)
-    }
-    fn due(&self, now: UnixMillis, after: Option<DueKey>, limit: usize) -> Answer<'_, Vec<Due>> {
-        self.inner.due(now, after, limit)
-    }
-    fn tokens(&self) -> Answer<'_, Tokens> {
-        self.inner.tokens()
-    }
-    fn add_token(&self, token: KeptToken) -> Answer<'_, TokenAdded> {
-        self.inner.add_token(token)
-    }
-    fn end_token(&self, name: TokenName, ended: Ended) -> Answer<'_, Option<Token>> {
-        self.inner.end_token(name, ended)
-    }
-    fn create_workspace(&self, workspace: WorkspaceId) -> Answer<'_, bool> {
-        self.inner.create_workspace(workspace)
+    forward! {
+        append_local(local: LocalBatch) -> LocalAppended;
+        transition(step: Transition) -> Transitioned;
+        session(workspace: WorkspaceId, session: SessionId) -> Option<SessionState>;
+        set_mode(change: ModeChange) -> ModeChanged;
+        tokens() -> Tokens;
+        add_token(token: KeptToken) -> TokenAdded;
+        end_token(name: TokenName, ended: Ended) -> Option<Token>;
+        create_workspace(workspace: WorkspaceId) -> bool;
+        grant_lease(workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> u64;
+        roots(workspace: WorkspaceId) -> Vec<String>;
+        lease(workspace: WorkspaceId) -> Lease;
+        digest(workspace: WorkspaceId, revision: Revision) -> Option<Sha256Digest>;
+        newest(workspace: WorkspaceId) -> Option<Revision>;
+        counts(workspace: WorkspaceId) -> Option<WorkspaceCounts>;
+        workspaces(after: Option<WorkspaceId>, limit: usize) -> Vec<ListedWorkspace>;
+        due(now: UnixMillis, after: Option<DueKey>, limit: usize) -> Vec<Due>;
+        batches(workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Vec<Listed>;
+        events(workspace: WorkspaceId, after: Revision, limit: usize) -> Vec<Listed>;
+        steps(workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Vec<Event>;
+        file(workspace: WorkspaceId, path: RootedPath) -> Option<CloudFile>;
+        files_with_key(workspace: WorkspaceId, doc_path: DocPath) -> Vec<CloudFile>;
+        files(workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Vec<ListedFile>;
+        blob_sizes(workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Vec<Option<u64>>;
+        blob_chunk(workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Option<Bytes>;
+        claim_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
+        unfinished_upload(workspace: WorkspaceId, blob: BlobRef) -> Option<Unfinished>;
+        release_upload(upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> ();
+        upload_chunk(upload: UploadId, index: u32) -> Option<Bytes>;
+        put_chunk(upload: UploadId, index: u32, bytes: Bytes) -> ();
+        commit_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
+        sweep_blobs(before: UnixMillis) -> usize;
     }
     fn history(&self) -> HistoryId {
         self.inner.history()
-    }
-    fn roots(&self, workspace: WorkspaceId) -> Answer<'_, Vec<String>> {
-        self.inner.roots(workspace)
-    }
-    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> Answer<'_, u64> {
-        self.inner.grant_lease(workspace, secret, roots)
-    }
-    fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease> {
-        self.inner.lease(workspace)
-    }
-    fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>> {
-        self.inner.digest(workspace, revision)
-    }
-    fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
-        self.inner.newest(workspace)
-    }
-    fn counts(&self, workspace: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>> {
-        self.inner.counts(workspace)
-    }
-    fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>> {
-        self.inner.workspaces(after, limit)
-    }
-    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Listed>> {
-        self.inner.batches(workspace, before, limit)
-    }
-    fn steps(&self, workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Answer<'_, Vec<Event>> {
-        self.inner.steps(workspace, batch, newest)
-    }
-
-    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>> {
-        self.inner.events(workspace, after, limit)
-    }
-    fn file(&self, workspace: WorkspaceId, path: RootedPath) -> Answer<'_, Option<CloudFile>> {
-        self.inner.file(workspace, path)
-    }
-    fn files_with_key(&self, workspace: WorkspaceId, key: DocPath) -> Answer<'_, Vec<CloudFile>> {
-        self.inner.files_with_key(workspace, key)
-    }
-    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<ListedFile>> {
-        self.inner.files(workspace, after, limit)
-    }
-    fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {
-        self.inner.blob_sizes(workspace, digests)
-    }
-    fn blob_chunk(&self, workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Answer<'_, Option<Bytes>> {
-        self.inner.blob_chunk(workspace, digest, index)
-    }
-    fn claim_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
-        self.inner.claim_upload(upload, workspace, blob)
-    }
-    fn unfinished_upload(&self, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, Option<Unfinished>> {
-        self.inner.unfinished_upload(workspace, blob)
-    }
-    fn release_upload(&self, upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> Answer<'_, ()> {
-        self.inner.release_upload(upload, workspace, digest)
-    }
-    fn upload_chunk(&self, upload: UploadId, index: u32) -> Answer<'_, Option<Bytes>> {
-        self.inner.upload_chunk(upload, index)
-    }
-    fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()> {
-        self.inner.put_chunk(upload, index, bytes)
-    }
-    fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
-        self.inner.commit_upload(upload, workspace, blob)
     }
     fn discard_upload(&self, upload: UploadId) {
         self.inner.discard_upload(upload);
     }
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         self.inner.failed()
+    }
+    fn reopenings(&self) -> watch::Receiver<u64> {
+        self.reopenings.subscribe()
     }
     fn close(&self) -> Answer<'_, ()> {
         self.inner.close()
@@ -150,7 +132,7 @@ impl Store for Reopening {
 /// An agent would skip a batch that is reported as damaged, and the batch would wait for ever.
 #[tokio::test]
 async fn a_batch_that_cannot_be_read_now_is_not_passed_over() {
-    let store = Arc::new(Reopening::default());
+    let store = Arc::new(Reopening { is_closed: AtomicBool::new(true), ..Reopening::default() });
     let server = Server::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
     let mut client = server.connect().await;
     let stored = client.submit(submit("w", "r", vec![create_text("a.txt", "")])).await.unwrap();
@@ -160,8 +142,74 @@ async fn a_batch_that_cannot_be_read_now_is_not_passed_over() {
     let list = v1::ListBatchesRequest { workspace_id: "w".to_owned(), ..v1::ListBatchesRequest::default() };
     assert_eq!(client.batches.list_batches(list.clone()).await.unwrap_err().code(), Code::Unavailable);
 
-    store.is_open.store(true, Ordering::SeqCst);
+    store.is_closed.store(false, Ordering::SeqCst);
     let (_, mut feed) = client.lease("w", "agent", 0).await.unwrap();
     assert_eq!(next_event(&mut feed).await.unwrap().batch.unwrap().batch_id, stored.batch_id);
     assert_eq!(client.batches.list_batches(list).await.unwrap().into_inner().damaged, []);
+}
+
+/// Streams of each kind: of an agent, of a batch, and of a workspace.
+async fn streams(
+    client: &mut Clients,
+) -> (Feed, Streaming<v1::WatchBatchResponse>, Streaming<v1::WatchWorkspaceResponse>) {
+    let batch = client.submit(submit("w", "first", vec![create_text("a.txt", "")])).await.unwrap();
+    let (_, mut feed) = client.lease("w", "agent", 0).await.unwrap();
+    next_event(&mut feed).await.unwrap();
+    let (workspace_id, batch_id) = ("w".to_owned(), batch.batch_id);
+    let watched =
+        v1::WatchBatchRequest { workspace_id: workspace_id.clone(), batch_id, ..v1::WatchBatchRequest::default() };
+    let mut watched = client.batches.watch_batch(watched).await.unwrap().into_inner();
+    watched.message().await.unwrap();
+    let events = v1::WatchWorkspaceRequest { workspace_id, ..v1::WatchWorkspaceRequest::default() };
+    let mut events = client.workspaces.watch_workspace(events).await.unwrap().into_inner();
+    events.message().await.unwrap();
+    (feed, watched, events)
+}
+
+/// The next message of each.
+async fn heartbeats(
+    feed: &mut Feed,
+    watched: &mut Streaming<v1::WatchBatchResponse>,
+    events: &mut Streaming<v1::WatchWorkspaceResponse>,
+) {
+    next(feed).await.unwrap();
+    next(watched).await.unwrap();
+    next(events).await.unwrap();
+}
+
+#[tokio::test]
+async fn streams_of_which_nothing_happens_read_nothing() {
+    let store = Arc::new(Reopening::default());
+    let dispatch = Settings { heartbeat: Duration::from_millis(1), ..Settings::default() };
+    let server = Server::over(Arc::clone(&store) as Arc<dyn Store>, Options { dispatch, ..Options::default() });
+    let mut client = server.connect().await;
+    let (mut feed, mut watched, mut events) = streams(&mut client).await;
+    for _ in 0..3 {
+        heartbeats(&mut feed, &mut watched, &mut events).await;
+    }
+    let before = store.reads();
+    for _ in 0..50 {
+        heartbeats(&mut feed, &mut watched, &mut events).await;
+    }
+    assert_eq!(store.reads(), before);
+    store.reopenings.send_modify(|count| *count += 1);
+    while store.reads() < before + 3 {
+        heartbeats(&mut feed, &mut watched, &mut events).await;
+    }
+}
+
+/// The author of the batch got an error, and does not know whether the batch is stored; its agent is sent it.
+#[tokio::test]
+async fn what_a_failed_write_left_behind_is_sent_once_the_store_is_opened_again() {
+    let store = Arc::new(Reopening::default());
+    let dispatch = Settings { heartbeat: Duration::from_secs(3600), ..Settings::default() };
+    let server = Server::over(Arc::clone(&store) as Arc<dyn Store>, Options { dispatch, ..Options::default() });
+    let mut client = server.connect().await;
+    let (mut feed, _watched, mut events) = streams(&mut client).await;
+    store.fails_late.store(true, Ordering::SeqCst);
+    let failed = client.submit(submit("w", "second", vec![create_text("b.txt", "")])).await;
+    assert_eq!(failed.unwrap_err().code(), Code::Unavailable);
+    store.reopenings.send_modify(|count| *count += 1);
+    assert_eq!(next_event(&mut feed).await.unwrap().revision, 2);
+    assert!(timeout(SOON, events.message()).await.unwrap().unwrap().is_some());
 }

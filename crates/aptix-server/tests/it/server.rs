@@ -18,7 +18,7 @@ use aptix_server::dispatcher::approvals::Approvals;
 use aptix_server::dispatcher::feed::{Delivery, Hello};
 use aptix_server::dispatcher::stream::{Items, Start, WatchError};
 use aptix_server::dispatcher::{Dispatcher, Settings};
-use aptix_server::options::Options;
+use aptix_server::options::{Changeable, Options};
 use aptix_server::serve::{ServeError, serve};
 use aptix_server::store::Store;
 use aptix_server::store::memory::MemoryStore;
@@ -121,15 +121,15 @@ impl Server {
         Self::asking(store, options, Approvals::default())
     }
 
-    /// One that has persons approve batches.
+    /// One that has persons approve batches, or other limits for tokens and workspaces.
     #[expect(clippy::disallowed_methods, reason = "the handle is kept, and awaited by `stop`")]
-    pub(crate) fn asking(store: Arc<dyn Store>, options: Options, approvals: Approvals) -> Self {
+    pub(crate) fn asking(store: Arc<dyn Store>, options: Options, changeable: impl Into<Changeable>) -> Self {
         let (connections, incoming) = mpsc::channel(16);
         let (stop, stopped) = oneshot::channel::<()>();
         let stop_signal = async {
             let _ = stopped.await;
         };
-        let task = tokio::spawn(serve(store, (options, approvals), ReceiverStream::new(incoming), stop_signal));
+        let task = tokio::spawn(serve(store, (options, changeable.into()), ReceiverStream::new(incoming), stop_signal));
         Self { connections, stop: Some(stop), task }
     }
 
@@ -145,16 +145,14 @@ impl Server {
             }
         });
         let channel = Endpoint::from_static("http://server").connect_with_connector(connector).await.unwrap();
-        Clients {
-            batches: BatchServiceClient::new(channel.clone()).max_encoding_message_size(64 << 20),
-            agent: AgentServiceClient::new(channel.clone()),
-            files: FileServiceClient::new(channel.clone()).max_encoding_message_size(64 << 20),
-            workspaces: WorkspaceServiceClient::new(channel.clone()),
-            sessions: SessionServiceClient::new(channel.clone()),
-            tools: ToolServiceClient::new(channel.clone()),
-            channel,
-            secrets: HashMap::new(),
-        }
+        Clients::over(channel)
+    }
+
+    /// A connection of its own, as a stream of bytes.
+    pub(crate) async fn stream(&self) -> DuplexStream {
+        let (ours, theirs) = tokio::io::duplex(64 << 10);
+        self.connections.send(Ok(theirs)).await.unwrap();
+        ours
     }
 
     /// Tells the server to stop, and does not wait.
@@ -171,6 +169,19 @@ impl Server {
 }
 
 impl Clients {
+    pub(crate) fn over(channel: Channel) -> Self {
+        Self {
+            batches: BatchServiceClient::new(channel.clone()).max_encoding_message_size(64 << 20),
+            agent: AgentServiceClient::new(channel.clone()),
+            files: FileServiceClient::new(channel.clone()).max_encoding_message_size(64 << 20),
+            workspaces: WorkspaceServiceClient::new(channel.clone()),
+            sessions: SessionServiceClient::new(channel.clone()),
+            tools: ToolServiceClient::new(channel.clone()),
+            channel,
+            secrets: HashMap::new(),
+        }
+    }
+
     pub(crate) async fn submit(&mut self, request: v1::SubmitBatchRequest) -> Result<v1::Batch, Status> {
         Ok(self.batches.submit_batch(request).await?.into_inner().batch.expect("the answer has the batch"))
     }

@@ -95,6 +95,7 @@ pub(crate) fn batch(number: u128, in_workspace: &str, request: &str) -> BatchRec
         source: Source::Submitted,
         reverted_by: None,
         is_restricted: false,
+        removed_content: None,
     }
 }
 

@@ -38,7 +38,7 @@ async fn a_call_that_was_begun_with_a_good_token_is_refused_after_its_end() {
     admin(&clients).revoke_token(with(&other, revoke)).await.unwrap();
     let role = v1::Role::Operator.into();
     let (name, workspace_id) = ("kept".to_owned(), "*".to_owned());
-    sender.send(v1::CreateTokenRequest { name, role, workspace_id, expire_time: None }).await.unwrap();
+    sender.send(v1::CreateTokenRequest { name, role, workspace_id, ..Default::default() }).await.unwrap();
     drop(sender);
     let refused = begun.join_all().await.remove(0).unwrap_err();
     assert_eq!(refused.code(), Code::Unauthenticated);
@@ -70,9 +70,9 @@ async fn changes_of_tokens_are_whole_and_one_after_the_other() {
             registry.revoke(name.clone()),
             registry.revoke(name.clone()),
         );
-        let (_, secret) = made.unwrap();
+        let secret = made.unwrap().1.unwrap();
         let headers = [(tonic::codegen::http::header::AUTHORIZATION, format!("Bearer {secret}").parse().unwrap())];
-        let found = registry.authenticate(Caller::Local, &headers.into_iter().collect());
+        let found = registry.authenticate((Caller::Local, &[]), &headers.into_iter().collect());
         let listed = registry.list().await.unwrap();
         let token = listed.iter().find(|token| token.name == name).unwrap();
         assert_eq!(found.is_ok(), token.ended.is_none(), "round {round}");

@@ -23,6 +23,9 @@ pub struct Token {
     /// Whether it ended because it expired, and was not revoked.
     #[prost(bool, tag = "7")]
     pub has_expired: bool,
+    /// The name of a certificate that proves who its holder is: see CreateTokenRequest. Empty if a secret does.
+    #[prost(string, tag = "8")]
+    pub certificate: ::prost::alloc::string::String,
 }
 /// Asks for a new token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -39,6 +42,12 @@ pub struct CreateTokenRequest {
     /// When it expires. Absent if it does not.
     #[prost(message, optional, tag = "4")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// The name of a certificate that proves who its holder is, in the place of a secret: `dns:NAME`, `uri:URI` or `email:ADDRESS`, as
+    /// the certificate has it in `subjectAltName`, at most 1 KiB of visible ASCII characters. A `dns:` is compared without regard to
+    /// case and has no `*`. Empty for a token with a secret. A call without an `authorization` over a connection whose client has proven
+    /// that it has such a certificate is one of its holder; a call with an `authorization` is judged by that alone.
+    #[prost(string, tag = "5")]
+    pub certificate: ::prost::alloc::string::String,
 }
 /// Answers with a new token.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -46,7 +55,7 @@ pub struct CreateTokenResponse {
     /// What is known of it.
     #[prost(message, optional, tag = "1")]
     pub token: ::core::option::Option<Token>,
-    /// The token itself: sent as `authorization: Bearer TOKEN` with every call.
+    /// The token itself: sent as `authorization: Bearer TOKEN` with every call. Empty if a certificate proves who its holder is.
     #[prost(string, tag = "2")]
     pub secret: ::prost::alloc::string::String,
 }
@@ -88,6 +97,90 @@ pub struct CreateWorkspaceResponse {
     #[prost(bool, tag = "1")]
     pub is_new: bool,
 }
+/// Limits on what a workspace keeps of batches that have ended. An absent one is no limit. Batches that have not ended are kept
+/// whole. Ages count the time in which the store was served, from the first time at which the workspace had any limit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetentionLimits {
+    /// Seconds that the content of a batch is kept after its last event.
+    #[prost(uint64, optional, tag = "1")]
+    pub content_seconds: ::core::option::Option<u64>,
+    /// How many of the newest batches keep their content.
+    #[prost(uint64, optional, tag = "2")]
+    pub content_batches: ::core::option::Option<u64>,
+    /// Bytes of content that are kept, of the newest batches, with those of the blobs that they name.
+    #[prost(uint64, optional, tag = "3")]
+    pub content_bytes: ::core::option::Option<u64>,
+    /// Seconds that records and events are kept.
+    #[prost(uint64, optional, tag = "4")]
+    pub record_seconds: ::core::option::Option<u64>,
+    /// How many of the newest events are kept, with the records of their batches.
+    #[prost(uint64, optional, tag = "5")]
+    pub record_events: ::core::option::Option<u64>,
+    /// Seconds that records and events are kept at least. With its record the request id of a batch is forgotten.
+    #[prost(uint64, tag = "6")]
+    pub record_least_seconds: u64,
+}
+/// Asks to remove what a workspace keeps no longer.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetainWorkspaceRequest {
+    /// The workspace.
+    #[prost(string, tag = "1")]
+    pub workspace_id: ::prost::alloc::string::String,
+    /// Whether it is only counted what would be removed.
+    #[prost(bool, tag = "2")]
+    pub dry_run: bool,
+    /// With dry_run, limits to try in the place of those that are configured. Absent: those that are configured.
+    #[prost(message, optional, tag = "3")]
+    pub limits: ::core::option::Option<RetentionLimits>,
+}
+/// Answers with what was removed, or would be, and what is kept then.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetainWorkspaceResponse {
+    /// The limits that counted.
+    #[prost(message, optional, tag = "1")]
+    pub limits: ::core::option::Option<RetentionLimits>,
+    /// Batches whose content is removed; their records stay.
+    #[prost(uint64, tag = "2")]
+    pub contents: u64,
+    /// Bytes of that content, with those of the blobs that it names. A blob that something else names stays.
+    #[prost(uint64, tag = "3")]
+    pub content_bytes: u64,
+    /// Batches whose records are removed.
+    #[prost(uint64, tag = "4")]
+    pub records: u64,
+    /// Events that are removed.
+    #[prost(uint64, tag = "5")]
+    pub events: u64,
+    /// The oldest event that is kept. One more than newest_revision if none is.
+    #[prost(uint64, tag = "6")]
+    pub oldest_revision: u64,
+    /// The newest event; 0 if there was none yet.
+    #[prost(uint64, tag = "7")]
+    pub newest_revision: u64,
+    /// Batches that have not ended.
+    #[prost(uint64, tag = "8")]
+    pub open_batches: u64,
+    /// The event that is past the limits and is kept, and with it all after it, because its batch has not ended or because a record
+    /// cannot be read. 0 if there is none.
+    #[prost(uint64, tag = "9")]
+    pub held_revision: u64,
+    /// That batch, if it has not ended. Empty otherwise.
+    #[prost(string, tag = "10")]
+    pub held_batch_id: ::prost::alloc::string::String,
+    /// Whether more can be removed at once.
+    #[prost(bool, tag = "11")]
+    pub has_more: bool,
+}
+/// Asks for a backup.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackupRequest {}
+/// Answers with the next bytes of a backup.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BackupResponse {
+    /// At most 1 MiB.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub data: ::prost::bytes::Bytes,
+}
 /// What the holder of a token may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
@@ -102,7 +195,7 @@ pub enum Role {
     Reviewer = 3,
     /// Reads.
     Reader = 4,
-    /// Makes and revokes tokens and creates workspaces. Reads no batch and no file.
+    /// Makes and revokes tokens, creates workspaces, and removes what they keep no longer. Reads no batch and no file.
     Operator = 5,
 }
 impl Role {
@@ -144,8 +237,13 @@ pub mod admin_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Makes and revokes tokens, and creates workspaces. For operators: with a token of that role, or through the socket in the
-    /// server's data directory, which answers its owner without one.
+    /// Makes and revokes tokens, creates workspaces, and removes what they keep no longer. For operators: with a token of that role, or through the socket in the
+    /// server's data directory, which answers its owner without one. Backup is for that owner alone.
+    ///
+    /// A call of any service that takes more than an operator allows its token, or the workspace that it names, is refused with
+    /// RESOURCE_EXHAUSTED (OVER_LIMIT). In the metadata of the ErrorInfo "limit" is the key of the server's configuration and "value" its
+    /// value; the subject of a QuotaFailure is "token:NAME" or "workspace:ID". RetryInfo, wherever there is one, has the least time
+    /// to wait before the same call is made again; it differs at random between callers.
     ///
     /// Errors carry the details that BatchService describes. Every method is answered with UNAVAILABLE while the store takes no
     /// writes.
@@ -223,10 +321,10 @@ pub mod admin_service_client {
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the name is not one, the workspace is not given, the role is not given or unknown, the time it expires at
-        ///   is not in the future, or the role is OPERATOR and one workspace is named.
+        ///   is not in the future, the role is OPERATOR and one workspace is named, or the certificate is not the name of one.
         /// - NOT_FOUND: there is no such workspace.
         /// - ALREADY_EXISTS: the name belongs to another token, which may be revoked. Names are not used again, as records of
-        ///   batches say them.
+        ///   batches say them. Or the certificate is that of another token, which has not ended.
         /// - RESOURCE_EXHAUSTED: the server keeps as many tokens as it can.
         pub async fn create_token(
             &mut self,
@@ -334,6 +432,72 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("aptix.v1.AdminService", "CreateWorkspace"));
             self.inner.unary(req, path, codec).await
         }
+        /// Removes what a workspace keeps no longer by the server's configuration, or only counts it. The server does the same at
+        /// intervals. A call removes a bounded part: while the answer has has_more, call again.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: the id is not one, or limits are given without dry_run.
+        /// - NOT_FOUND: there is no such workspace.
+        pub async fn retain_workspace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RetainWorkspaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RetainWorkspaceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.AdminService/RetainWorkspace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.AdminService", "RetainWorkspace"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Streams a backup of everything that the server keeps, as it is at one instant after the call began: what was acknowledged
+        /// before is in it. Other calls go on meanwhile. The bytes of all answers together are a file in the format that
+        /// `docs/reference/backup-format.md` describes; its end has a digest of the whole, so that a stream that was cut off is never taken
+        /// for a backup.
+        ///
+        /// Only through the socket in the server's data directory: a backup has every file and batch in it, which no token of an operator
+        /// gives. A stream of which nothing is taken for too long is cut off.
+        ///
+        /// Errors:
+        /// - PERMISSION_DENIED: the call did not come through that socket.
+        /// - RESOURCE_EXHAUSTED: a backup is under way.
+        /// - INTERNAL: a record is damaged or missing, or the store failed. There is no backup of a damaged store.
+        pub async fn backup(
+            &mut self,
+            request: impl tonic::IntoRequest<super::BackupRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::BackupResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.AdminService/Backup",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.AdminService", "Backup"));
+            self.inner.server_streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -354,10 +518,10 @@ pub mod admin_service_server {
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the name is not one, the workspace is not given, the role is not given or unknown, the time it expires at
-        ///   is not in the future, or the role is OPERATOR and one workspace is named.
+        ///   is not in the future, the role is OPERATOR and one workspace is named, or the certificate is not the name of one.
         /// - NOT_FOUND: there is no such workspace.
         /// - ALREADY_EXISTS: the name belongs to another token, which may be revoked. Names are not used again, as records of
-        ///   batches say them.
+        ///   batches say them. Or the certificate is that of another token, which has not ended.
         /// - RESOURCE_EXHAUSTED: the server keeps as many tokens as it can.
         async fn create_token(
             &self,
@@ -397,9 +561,49 @@ pub mod admin_service_server {
             tonic::Response<super::CreateWorkspaceResponse>,
             tonic::Status,
         >;
+        /// Removes what a workspace keeps no longer by the server's configuration, or only counts it. The server does the same at
+        /// intervals. A call removes a bounded part: while the answer has has_more, call again.
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: the id is not one, or limits are given without dry_run.
+        /// - NOT_FOUND: there is no such workspace.
+        async fn retain_workspace(
+            &self,
+            request: tonic::Request<super::RetainWorkspaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RetainWorkspaceResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the Backup method.
+        type BackupStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::BackupResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Streams a backup of everything that the server keeps, as it is at one instant after the call began: what was acknowledged
+        /// before is in it. Other calls go on meanwhile. The bytes of all answers together are a file in the format that
+        /// `docs/reference/backup-format.md` describes; its end has a digest of the whole, so that a stream that was cut off is never taken
+        /// for a backup.
+        ///
+        /// Only through the socket in the server's data directory: a backup has every file and batch in it, which no token of an operator
+        /// gives. A stream of which nothing is taken for too long is cut off.
+        ///
+        /// Errors:
+        /// - PERMISSION_DENIED: the call did not come through that socket.
+        /// - RESOURCE_EXHAUSTED: a backup is under way.
+        /// - INTERNAL: a record is damaged or missing, or the store failed. There is no backup of a damaged store.
+        async fn backup(
+            &self,
+            request: tonic::Request<super::BackupRequest>,
+        ) -> std::result::Result<tonic::Response<Self::BackupStream>, tonic::Status>;
     }
-    /// Makes and revokes tokens, and creates workspaces. For operators: with a token of that role, or through the socket in the
-    /// server's data directory, which answers its owner without one.
+    /// Makes and revokes tokens, creates workspaces, and removes what they keep no longer. For operators: with a token of that role, or through the socket in the
+    /// server's data directory, which answers its owner without one. Backup is for that owner alone.
+    ///
+    /// A call of any service that takes more than an operator allows its token, or the workspace that it names, is refused with
+    /// RESOURCE_EXHAUSTED (OVER_LIMIT). In the metadata of the ErrorInfo "limit" is the key of the server's configuration and "value" its
+    /// value; the subject of a QuotaFailure is "token:NAME" or "workspace:ID". RetryInfo, wherever there is one, has the least time
+    /// to wait before the same call is made again; it differs at random between callers.
     ///
     /// Errors carry the details that BatchService describes. Every method is answered with UNAVAILABLE while the store takes no
     /// writes.
@@ -655,6 +859,97 @@ pub mod admin_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.AdminService/RetainWorkspace" => {
+                    #[allow(non_camel_case_types)]
+                    struct RetainWorkspaceSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::RetainWorkspaceRequest>
+                    for RetainWorkspaceSvc<T> {
+                        type Response = super::RetainWorkspaceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RetainWorkspaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::retain_workspace(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RetainWorkspaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.AdminService/Backup" => {
+                    #[allow(non_camel_case_types)]
+                    struct BackupSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::ServerStreamingService<super::BackupRequest>
+                    for BackupSvc<T> {
+                        type Response = super::BackupResponse;
+                        type ResponseStream = T::BackupStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::BackupRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::backup(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = BackupSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)
@@ -2122,8 +2417,8 @@ pub struct Batch {
     /// What became of it. Absent until an agent has reported.
     #[prost(message, optional, tag = "10")]
     pub report: ::core::option::Option<Report>,
-    /// Whether this answer leaves out something of the edit's content or of the report: the view does not have it, or it is too
-    /// large for the message. A client MUST NOT take an edit for complete while this is set.
+    /// Whether this answer leaves out something of the edit's content or of the report: the view does not have it, it is too
+    /// large for the message, or the server keeps it no longer (see removed_content_sha256). A client MUST NOT take an edit for complete while this is set.
     #[prost(bool, tag = "11")]
     pub content_omitted: bool,
     /// How the batch came to the server.
@@ -2147,6 +2442,12 @@ pub struct Batch {
     /// so that one without this field refuses it too.
     #[prost(enumeration = "SessionMode", tag = "17")]
     pub session_mode: i32,
+    /// SHA-256 of the edit's content, once the server's retention has removed that. Empty while it is kept. No call has the content
+    /// any more: of each file there are its ids, paths, key and label, and no action; of the report there is what BATCH_VIEW_BASIC
+    /// has, with every digest. A repeated call with the batch's request id is still told from one with other content by this
+    /// digest, which is over an encoding of the server's own.
+    #[prost(string, tag = "18")]
+    pub removed_content_sha256: ::prost::alloc::string::String,
 }
 /// Who did something.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -4172,7 +4473,8 @@ pub struct Hello {
 /// The right to serve a workspace, as long as the stream is open.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Lease {
-    /// Goes up by one with each new lease of the workspace. Reports carry it.
+    /// Goes up by one with each new lease of the workspace. Reports carry it. A lease that is granted while the store takes
+    /// no writes is good for reading alone: its reports are refused, and its epoch may be granted again with another secret.
     #[prost(uint64, tag = "1")]
     pub epoch: u64,
     /// At least this often a message comes. After three times this without one, the stream is dead: the agent stops
@@ -5496,15 +5798,15 @@ pub mod batch_service_client {
     /// the finer word). A call refused for its content also carries google.rpc.BadRequest with one field violation for
     /// everything that is wrong with it, as many as fit; the metadata "omittedViolations" counts the rest. The message, and the
     /// description of a violation, end with a line "hint: " and the next step where one is known. A message over 4 MiB is refused
-    /// with INVALID_ARGUMENT (TOO_LARGE.MESSAGE), unless the call is a stream, whose messages are refused with OUT_OF_RANGE and no
-    /// details. A message that does not decode is refused with INTERNAL and no details.
+    /// with INVALID_ARGUMENT (TOO_LARGE.MESSAGE), one that does not decode with INVALID_ARGUMENT, and a compression or
+    /// an unknown method with UNIMPLEMENTED. google.rpc.RetryInfo is there where the same call is likely to pass soon.
     ///
     /// Once a token was made (AdminService), every call carries one as `authorization: Bearer TOKEN`. Without one that is of use it
     /// is refused with UNAUTHENTICATED, the same whatever is wrong, and a stream ends so with its token; with PERMISSION_DENIED where
     /// the token's role may not call it, or it names another workspace, the same whether there is such a workspace or not.
     ///
-    /// Every call may also be refused with RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED when the server is overloaded, and with
-    /// UNAVAILABLE when it is shutting down or its store takes no writes (UNAVAILABLE.READ_ONLY); the same call may pass later.
+    /// Every call may also be refused with RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED when the server is overloaded or, streams too, once
+    /// the caller's time (grpc-timeout) is over, with OVER_LIMIT (see AdminService), and with UNAVAILABLE when it is shutting down or its store takes no writes (UNAVAILABLE.READ_ONLY).
     #[derive(Debug, Clone)]
     pub struct BatchServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -6212,15 +6514,15 @@ pub mod batch_service_server {
     /// the finer word). A call refused for its content also carries google.rpc.BadRequest with one field violation for
     /// everything that is wrong with it, as many as fit; the metadata "omittedViolations" counts the rest. The message, and the
     /// description of a violation, end with a line "hint: " and the next step where one is known. A message over 4 MiB is refused
-    /// with INVALID_ARGUMENT (TOO_LARGE.MESSAGE), unless the call is a stream, whose messages are refused with OUT_OF_RANGE and no
-    /// details. A message that does not decode is refused with INTERNAL and no details.
+    /// with INVALID_ARGUMENT (TOO_LARGE.MESSAGE), one that does not decode with INVALID_ARGUMENT, and a compression or
+    /// an unknown method with UNIMPLEMENTED. google.rpc.RetryInfo is there where the same call is likely to pass soon.
     ///
     /// Once a token was made (AdminService), every call carries one as `authorization: Bearer TOKEN`. Without one that is of use it
     /// is refused with UNAUTHENTICATED, the same whatever is wrong, and a stream ends so with its token; with PERMISSION_DENIED where
     /// the token's role may not call it, or it names another workspace, the same whether there is such a workspace or not.
     ///
-    /// Every call may also be refused with RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED when the server is overloaded, and with
-    /// UNAVAILABLE when it is shutting down or its store takes no writes (UNAVAILABLE.READ_ONLY); the same call may pass later.
+    /// Every call may also be refused with RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED when the server is overloaded or, streams too, once
+    /// the caller's time (grpc-timeout) is over, with OVER_LIMIT (see AdminService), and with UNAVAILABLE when it is shutting down or its store takes no writes (UNAVAILABLE.READ_ONLY).
     #[derive(Debug)]
     pub struct BatchServiceServer<T> {
         inner: Arc<T>,
@@ -8372,6 +8674,8 @@ pub mod workspace_service_client {
         /// - INVALID_ARGUMENT: an id is not one, or after_revision does not exist yet (INVALID_REQUEST.FUTURE_REVISION).
         /// - NOT_FOUND: there is no such workspace.
         /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that after names; call again without it.
+        /// - OUT_OF_RANGE (COMPACTED): events after the position are no longer kept; metadata "oldest" of the ErrorInfo has the first that
+        ///   is. List what there is, then call again with after_revision oldest - 1. Not by this version of the server, which keeps all.
         /// - RESOURCE_EXHAUSTED: too many streams are open, or the receiver took nothing for too long
         ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again with the last cursor.
         /// - UNAVAILABLE: the server is shutting down; call again.
@@ -8450,6 +8754,8 @@ pub mod workspace_service_server {
         /// - INVALID_ARGUMENT: an id is not one, or after_revision does not exist yet (INVALID_REQUEST.FUTURE_REVISION).
         /// - NOT_FOUND: there is no such workspace.
         /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that after names; call again without it.
+        /// - OUT_OF_RANGE (COMPACTED): events after the position are no longer kept; metadata "oldest" of the ErrorInfo has the first that
+        ///   is. List what there is, then call again with after_revision oldest - 1. Not by this version of the server, which keeps all.
         /// - RESOURCE_EXHAUSTED: too many streams are open, or the receiver took nothing for too long
         ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again with the last cursor.
         /// - UNAVAILABLE: the server is shutting down; call again.

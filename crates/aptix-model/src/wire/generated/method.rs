@@ -5,6 +5,8 @@ pub enum Method {
     ApplyPrepared,
     /// `/aptix.v1.BatchService/ApproveBatch`.
     ApproveBatch,
+    /// `/aptix.v1.AdminService/Backup`.
+    Backup,
     /// `/aptix.v1.ToolService/CallTool`.
     CallTool,
     /// `/aptix.v1.BatchService/CancelBatch`.
@@ -49,6 +51,8 @@ pub enum Method {
     ReportBatch,
     /// `/aptix.v1.AgentService/ReportLocalBatch`.
     ReportLocalBatch,
+    /// `/aptix.v1.AdminService/RetainWorkspace`.
+    RetainWorkspace,
     /// `/aptix.v1.BatchService/RevertBatch`.
     RevertBatch,
     /// `/aptix.v1.AdminService/RevokeToken`.
@@ -78,6 +82,7 @@ impl Method {
     pub const ALL: &[Self] = &[
         Self::ApplyPrepared,
         Self::ApproveBatch,
+        Self::Backup,
         Self::CallTool,
         Self::CancelBatch,
         Self::CreateToken,
@@ -100,6 +105,7 @@ impl Method {
         Self::RejectBatch,
         Self::ReportBatch,
         Self::ReportLocalBatch,
+        Self::RetainWorkspace,
         Self::RevertBatch,
         Self::RevokeToken,
         Self::SearchFiles,
@@ -119,6 +125,7 @@ impl Method {
         match self {
             Self::ApplyPrepared => "/aptix.v1.BatchService/ApplyPrepared",
             Self::ApproveBatch => "/aptix.v1.BatchService/ApproveBatch",
+            Self::Backup => "/aptix.v1.AdminService/Backup",
             Self::CallTool => "/aptix.v1.ToolService/CallTool",
             Self::CancelBatch => "/aptix.v1.BatchService/CancelBatch",
             Self::CreateToken => "/aptix.v1.AdminService/CreateToken",
@@ -141,6 +148,7 @@ impl Method {
             Self::RejectBatch => "/aptix.v1.BatchService/RejectBatch",
             Self::ReportBatch => "/aptix.v1.AgentService/ReportBatch",
             Self::ReportLocalBatch => "/aptix.v1.AgentService/ReportLocalBatch",
+            Self::RetainWorkspace => "/aptix.v1.AdminService/RetainWorkspace",
             Self::RevertBatch => "/aptix.v1.BatchService/RevertBatch",
             Self::RevokeToken => "/aptix.v1.AdminService/RevokeToken",
             Self::SearchFiles => "/aptix.v1.FileService/SearchFiles",
@@ -161,6 +169,7 @@ impl Method {
         match path {
             "/aptix.v1.BatchService/ApplyPrepared" => Some(Self::ApplyPrepared),
             "/aptix.v1.BatchService/ApproveBatch" => Some(Self::ApproveBatch),
+            "/aptix.v1.AdminService/Backup" => Some(Self::Backup),
             "/aptix.v1.ToolService/CallTool" => Some(Self::CallTool),
             "/aptix.v1.BatchService/CancelBatch" => Some(Self::CancelBatch),
             "/aptix.v1.AdminService/CreateToken" => Some(Self::CreateToken),
@@ -183,6 +192,7 @@ impl Method {
             "/aptix.v1.BatchService/RejectBatch" => Some(Self::RejectBatch),
             "/aptix.v1.AgentService/ReportBatch" => Some(Self::ReportBatch),
             "/aptix.v1.AgentService/ReportLocalBatch" => Some(Self::ReportLocalBatch),
+            "/aptix.v1.AdminService/RetainWorkspace" => Some(Self::RetainWorkspace),
             "/aptix.v1.BatchService/RevertBatch" => Some(Self::RevertBatch),
             "/aptix.v1.AdminService/RevokeToken" => Some(Self::RevokeToken),
             "/aptix.v1.FileService/SearchFiles" => Some(Self::SearchFiles),
@@ -204,6 +214,7 @@ impl Method {
         match self {
             Self::ApplyPrepared => Some(&[1]),
             Self::ApproveBatch => Some(&[1]),
+            Self::Backup => None,
             Self::CallTool => Some(&[1]),
             Self::CancelBatch => Some(&[1]),
             Self::CreateToken => Some(&[3]),
@@ -226,6 +237,7 @@ impl Method {
             Self::RejectBatch => Some(&[1]),
             Self::ReportBatch => Some(&[1]),
             Self::ReportLocalBatch => Some(&[1]),
+            Self::RetainWorkspace => Some(&[1]),
             Self::RevertBatch => Some(&[1]),
             Self::RevokeToken => None,
             Self::SearchFiles => Some(&[1]),

@@ -3,7 +3,7 @@
 use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch::Origin;
 use aptix_model::id::{BatchId, FilePatchId, RequestId, Revision, Uuid};
-use aptix_model::id_block;
+use aptix_model::id_block::{self, ENTRIES};
 use aptix_model::record::{BatchRecord, Preparation, Reverting, Source, UnixMillis};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
@@ -23,9 +23,23 @@ const PREPARED: u8 = 5;
 const NAMED: u8 = 8;
 /// A batch that takes another one back.
 const REVERT: u8 = 7;
+/// A batch whose content was removed: the digest of that, how many changes each file had, and the record of what is left.
+const REMOVED: u8 = 9;
 
-/// What never changes about a batch. Its ids follow from its own.
-pub(super) fn encode_batch(batch: &BatchRecord) -> Slice {
+/// What never changes about a batch but by the removal of its content. Its ids follow from its own.
+pub(in crate::store) fn encode_batch(batch: &BatchRecord) -> Slice {
+    let Some(removed) = batch.removed_content else { return encode_whole(batch) };
+    let record = Writer::with_version(REMOVED).bytes(removed.as_bytes()).number(batch.ids.len() as u64);
+    let counts = batch.ids.iter().map(|ids| ids.changes.len() as u64);
+    counts.fold(record, Writer::number).bytes(&encode_whole(batch)).finish()
+}
+
+/// Whether this is the record of a batch whose content was removed.
+pub(super) fn has_no_content(record: &[u8]) -> bool {
+    record.first() == Some(&REMOVED)
+}
+
+fn encode_whole(batch: &BatchRecord) -> Slice {
     let version = match &batch.source {
         Source::Submitted => VERSION,
         Source::Prepared(preparation) if preparation.hunk.is_some() => NAMED,
@@ -69,7 +83,7 @@ pub(super) fn encode_batch(batch: &BatchRecord) -> Slice {
 }
 
 /// What changes about a batch: its state and report, which batch took it back, and which request had it applied.
-pub(super) fn encode_state(batch: &BatchRecord) -> Slice {
+pub(in crate::store) fn encode_state(batch: &BatchRecord) -> Slice {
     let freed = batch.preparation().and_then(|preparation| preparation.freed.as_ref());
     let version = match (freed, batch.reverted_by) {
         (Some(_), _) => PREPARED,
@@ -87,6 +101,21 @@ pub(super) fn encode_state(batch: &BatchRecord) -> Slice {
         (None, Some(id)) => record.bytes(id).finish(),
         (None, None) => record.finish(),
     }
+}
+
+/// How far a batch has come: its newest event, and its state.
+pub(super) fn decode_progress(what: &str, record: &[u8]) -> Result<(Revision, BatchState), StoreError> {
+    let version = record.first().copied().filter(|version| [LOCAL, PREPARED].contains(version)).unwrap_or(VERSION);
+    read_version(version, what, record, |fields| {
+        let (revision, state) = (Revision(fields.number()?), BatchState::from_word(fields.text()?)?);
+        let (_updated, _report) = (fields.number()?, fields.optional()?);
+        match version {
+            LOCAL => drop(fields.id()?),
+            PREPARED => drop((fields.optional()?, fields.text()?)),
+            _ => {}
+        }
+        Some((revision, state))
+    })
 }
 
 /// What changes about a batch.
@@ -119,7 +148,10 @@ pub(super) fn decode_state(what: &str, record: &[u8]) -> Result<State, StoreErro
     })
 }
 
-pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<BatchRecord, StoreError> {
+pub(in crate::store) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<BatchRecord, StoreError> {
+    if has_no_content(batch) {
+        return decode_removed(id, batch, state);
+    }
     let what = format!("batch {id}");
     let State { revision, state, updated, report, reverted_by, freed } = decode_state(&what, state)?;
     let known = [LOCAL, PREPARED, REVERT, NAMED];
@@ -161,8 +193,20 @@ pub(super) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) -> Result<Ba
             source,
             reverted_by,
             is_restricted: false,
+            removed_content: None,
         })
     })
+}
+
+/// A batch whose content was removed. Its changes have the ids that they always had.
+fn decode_removed(id: BatchId, batch: &[u8], state: &[u8]) -> Result<BatchRecord, StoreError> {
+    let (removed, counts, whole) = read_version(REMOVED, &format!("batch {id}"), batch, |fields| {
+        let (removed, files) = (fields.digest()?, fields.number()?);
+        let counts = (0..files).map(|_| usize::try_from(fields.number()?).ok().filter(|count| *count <= ENTRIES));
+        Some((removed, counts.collect::<Option<Vec<_>>>()?, fields.bytes()?.to_vec()))
+    })?;
+    let left = decode_batch(id, &whole, state)?;
+    Ok(BatchRecord { ids: id_block::counted(id, counts.into_iter()), removed_content: Some(removed), ..left })
 }
 
 /// Who carried a batch out on the workstation, and which one it took back.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use aptix_model::id::WorkspaceId;
 use fjall::{PersistMode, Slice};
@@ -15,6 +16,7 @@ use super::marks::Round;
 use super::record::{self, Counters, Head};
 use super::rounds::Rounds;
 use super::tables::{self, Tables, failed};
+use crate::metrics::{self, Metric};
 use crate::store::{StoreError, UploadId, chain};
 use crate::waited::Waited;
 
@@ -55,7 +57,10 @@ impl View<'_> {
     pub(super) fn get(&self, key: &Key) -> Result<Option<Slice>, StoreError> {
         match self.staged.get(key) {
             Some(value) => Ok(value.clone()),
-            None => self.tables.records.get(key).map_err(failed("read a record")),
+            None => {
+                self.tables.reads.record();
+                self.tables.records.get(key).map_err(failed("read a record"))
+            }
         }
     }
 
@@ -70,6 +75,7 @@ impl View<'_> {
         if staged.any(|(_, value)| value.is_some()) {
             return Ok(true);
         }
+        self.tables.reads.range();
         for entry in self.tables.records.prefix(prefix) {
             let key = entry.key().map_err(failed("list records"))?;
             if !self.staged.contains_key(key.as_ref()) {
@@ -82,6 +88,7 @@ impl View<'_> {
     /// Every record whose key begins like this.
     pub(super) fn beginning_with(&self, prefix: &[u8]) -> Result<BTreeMap<Key, Slice>, StoreError> {
         let mut found = BTreeMap::new();
+        self.tables.reads.range();
         for entry in self.tables.records.prefix(prefix) {
             let (key, value) = entry.into_inner().map_err(failed("list records"))?;
             found.insert(key.to_vec(), value);
@@ -210,7 +217,9 @@ pub(super) fn run(
             }
             next = if taken < GROUP { jobs.try_recv().ok() } else { None };
         }
+        let began = Instant::now();
         group.commit(tables, &mut head, rounds, &mut failure);
+        observe(tables, taken, jobs.len(), began.elapsed());
         if failure.is_some() {
             failed.cancel();
         }
@@ -233,6 +242,17 @@ pub(super) fn run(
             uploads.into_iter().for_each(|upload| drop(tables.remove_upload(upload)));
         }
     }
+}
+
+/// Observes a group that took so many jobs and so long, while so many others waited.
+fn observe(tables: &Tables, taken: usize, waiting: usize, took: Duration) {
+    Metric::GroupWrites.observe(&[], metrics::count(taken));
+    Metric::StoreQueue.set(&[], metrics::count(waiting));
+    Metric::FlushSeconds.took(&[], took);
+    Metric::Compactions.set(&[], metrics::count(tables.db.compactions_completed()));
+    Metric::CompactionsActive.set(&[], metrics::count(tables.db.active_compactions()));
+    Metric::CompactionSeconds.set(&[], tables.db.time_compacting().as_secs_f64());
+    Metric::Journals.set(&[], metrics::count(tables.db.journal_count()));
 }
 
 #[derive(Default)]

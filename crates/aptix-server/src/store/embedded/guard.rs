@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use aptix_model::id::{Revision, WorkspaceId};
 
+use super::format;
 use super::lock::{Locked, lock};
 use super::marks::{self, Marks};
 use super::own_files::{self, View};
@@ -14,6 +15,7 @@ use super::parts;
 use super::record::{Counters, Head};
 use super::scan::{self, Journals};
 use super::tables::Tables;
+use super::{tokens, upgrade};
 use crate::mint;
 use crate::store::StoreError;
 
@@ -59,11 +61,12 @@ pub(super) struct Opened {
 ///
 /// # Errors
 /// When it cannot be used, is in use, or lacks something that was acknowledged.
-pub(super) fn open(dir: &Path, opening: Opening) -> Result<Opened, StoreError> {
+pub(super) fn open(dir: &Path, opening: Opening, copy: upgrade::Copy) -> Result<Opened, StoreError> {
     let on_loss = opening.on_loss;
     // It holds what users write: only its owner reads it.
     own_files::make_dir(dir).map_err(|error| own_files::failed("make the data directory", dir, &error))?;
     let locked = lock(dir)?;
+    let is_old = format::begin(dir)?;
     View::sweep(dir);
     let marks = marks::read(dir)?;
     let journals = scan::journals(dir)?;
@@ -72,10 +75,12 @@ pub(super) fn open(dir: &Path, opening: Opening) -> Result<Opened, StoreError> {
     }
     let lost_if_opened = foresee(dir, opening, marks.as_ref(), &journals)?;
     settle(dir, &journals, lost_if_opened, marks.is_some(), on_loss)?;
+    let copied = (is_old && copy == upgrade::Copy::Kept).then(|| upgrade::copy(dir, &journals)).transpose()?;
     let tables = Tables::open(dir, opening.open_files)?;
     let lost = lost(&tables, marks.as_ref(), &journals)?;
     settle(dir, &Journals { files: Vec::new(), ..journals }, lost, marks.is_some(), on_loss)?;
     let head = tables.now().head()?;
+    upgrade::run(dir, &tables, head, (copied, copy))?;
     let now = tables.now().every_workspace(marks.as_ref());
     let marks = marks::Writer::create(dir, head, now.clone())?;
     tables.know(now);
@@ -106,6 +111,35 @@ fn look(dir: &Path, opening: Opening, marks: Option<&Marks>, journals: &Journals
         Ok(tables) => lost(&tables, marks, journals),
         Err(error) => Ok(vec![error.to_string()]),
     }
+}
+
+/// A look-alike of a data directory, which stays unused by others while this is.
+pub(super) struct Look {
+    view: View,
+    _locked: Locked,
+}
+
+impl Look {
+    pub(super) fn path(&self) -> &Path {
+        self.view.path()
+    }
+}
+
+/// A look-alike that can be opened as a store.
+///
+/// # Errors
+/// When the directory is in use, of a newer format, or cannot be read.
+pub(super) fn look_alike(dir: &Path) -> Result<Look, StoreError> {
+    let locked = lock(dir)?;
+    format::read(dir)?;
+    let view = view(dir, &scan::journals(dir)?)?;
+    for name in [marks::FILE, tokens::NEEDED, format::FILE] {
+        if dir.join(name).exists() {
+            let copied = own_files::copy(&dir.join(name), &view.path().join(name), u64::MAX);
+            copied.map_err(|error| own_files::failed("look at the data directory", dir, &error))?;
+        }
+    }
+    Ok(Look { view, _locked: locked })
 }
 
 /// A look-alike with every journal cut off where it cannot be read.
@@ -190,6 +224,8 @@ pub(super) fn lost(tables: &Tables, marks: Option<&Marks>, journals: &Journals) 
     lost.extend(
         missing
             .filter_map(|key| super::keys::event_of(key))
+            // What was removed on purpose is not lost.
+            .filter(|(workspace, revision)| now.trim(workspace).is_ok_and(|trim| *revision > trim.upto))
             .map(|(workspace, revision)| format!("workspace {workspace}: revision {revision}")),
     );
     Ok(lost)
@@ -230,7 +266,8 @@ fn revisions_lost(
 
 /// The events of a workspace that cannot be read, up to a revision.
 pub(super) fn unreadable(tables: &Tables, workspace: &WorkspaceId, newest: Revision) -> Vec<String> {
-    let (mut after, mut found) = (Revision(0), Vec::new());
+    let trimmed = tables.now().trim(workspace).map_or(Revision(0), |trim| trim.upto);
+    let (mut after, mut found) = (trimmed, Vec::new());
     while after < newest {
         let Ok(events) = tables.now().events_up_to(workspace, after, newest, PAGE) else {
             found.push(format!("workspace {workspace}: revisions {} to {newest} cannot be read", after.0 + 1));

@@ -1,19 +1,21 @@
 //! How the tables are read. A read sees one instant; a record that cannot be read hides no other.
 
 use std::collections::BTreeMap;
+use std::ops::RangeBounds;
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
-use fjall::{Readable, Slice, Snapshot};
+use fjall::{Iter, Readable, Slice, Snapshot};
 use tokio_util::bytes::Bytes;
 
 use super::batch_record;
 use super::keys::{self, Key};
 use super::marks::Marks;
 use super::record::{self, Counters, Happened, Head, Marker};
+use super::retention_record::{Trim, decode_trim};
 use super::tables::{Tables, failed};
 use crate::store::damaged::{Damaged, DamagedFile};
 use crate::store::{
@@ -40,7 +42,20 @@ pub(super) struct Instant<'a> {
 
 impl Instant<'_> {
     pub(super) fn get(&self, key: &Key) -> Result<Option<Slice>, StoreError> {
+        self.tables.reads.record();
         self.snapshot.get(&self.tables.records, key).map_err(failed("read a record"))
+    }
+
+    /// The records whose keys are in a range.
+    fn range(&self, keys: impl RangeBounds<Key>) -> Iter {
+        self.tables.reads.range();
+        self.snapshot.range(&self.tables.records, keys)
+    }
+
+    /// The records whose keys begin like this.
+    pub(super) fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        self.tables.reads.range();
+        self.snapshot.prefix(&self.tables.records, prefix)
     }
 
     /// The counters of a workspace. Where their record is damaged, what was last acknowledged replaces it.
@@ -67,7 +82,7 @@ impl Instant<'_> {
     pub(super) fn every_workspace(&self, marks: Option<&Marks>) -> BTreeMap<WorkspaceId, Counters> {
         let marked = marks.into_iter().flat_map(|marks| marks.workspaces());
         let mut found: BTreeMap<_, _> = marked.map(|(workspace, counters)| (workspace.clone(), counters)).collect();
-        for entry in self.snapshot.prefix(&self.tables.records, keys::WORKSPACES) {
+        for entry in self.prefix(keys::WORKSPACES) {
             let Ok((key, value)) = entry.into_inner() else { break };
             found.extend(keys::workspace_of(&key).zip(record::decode_counters(&value).ok()));
         }
@@ -91,7 +106,7 @@ impl Instant<'_> {
     ) -> Result<Vec<ListedWorkspace>, StoreError> {
         let first = after.map_or_else(|| keys::WORKSPACES.to_vec(), keys::after_workspace);
         let mut listed = Vec::new();
-        for entry in self.snapshot.range(&self.tables.records, first..) {
+        for entry in self.range(first..) {
             let key = entry.key().map_err(failed("list workspaces"))?;
             if listed.len() == limit || !key.starts_with(keys::WORKSPACES) {
                 break;
@@ -108,7 +123,7 @@ impl Instant<'_> {
     pub(super) fn due(&self, now: UnixMillis, after: Option<DueKey>, limit: usize) -> Result<Vec<Due>, StoreError> {
         let first = after.map_or_else(|| keys::DUE.to_vec(), |(expires, id)| keys::due(expires, id));
         let mut found = Vec::new();
-        for entry in self.snapshot.range(&self.tables.records, first..) {
+        for entry in self.range(first..) {
             let (key, value) = entry.into_inner().map_err(failed("list prepared batches"))?;
             if found.len() == limit || !key.starts_with(keys::DUE) {
                 break;
@@ -176,7 +191,7 @@ impl Instant<'_> {
         let newest = self.newest(workspace)?.unwrap_or_default();
         let range = keys::listed(workspace, Revision(0))..keys::listed(workspace, before);
         let mut listed = Vec::new();
-        for entry in self.snapshot.range(&self.tables.records, range).rev().take(limit) {
+        for entry in self.range(range).rev().take(limit) {
             let Ok((key, value)) = entry.into_inner() else {
                 let last = listed.last().map_or(before.min(newest.next()), revision_of);
                 return self.batches_one_by_one(workspace, last, limit, listed);
@@ -235,6 +250,10 @@ impl Instant<'_> {
         limit: usize,
     ) -> Result<Vec<Listed>, StoreError> {
         let newest = self.newest(workspace)?.unwrap_or_default();
+        let Trim { upto, .. } = self.trim(workspace)?;
+        if after < upto {
+            return Err(StoreError::Compacted { oldest: upto.next() });
+        }
         self.events_up_to(workspace, after, newest, limit)
     }
 
@@ -252,7 +271,7 @@ impl Instant<'_> {
             return Ok(Vec::new());
         }
         let mut events = Vec::new();
-        let mut found = self.snapshot.range(&self.tables.records, range);
+        let mut found = self.range(range);
         let mut next = found.next();
         for revision in (first..=newest.0).take(limit).map(Revision) {
             let entry = match next.take().map(fjall::Guard::into_inner) {
@@ -281,13 +300,9 @@ impl Instant<'_> {
         workspace: &WorkspaceId,
         doc_path: &DocPath,
     ) -> Result<Vec<CloudFile>, StoreError> {
-        let paths = self.snapshot.prefix(&self.tables.records, keys::file_keys(workspace, doc_path));
-        paths
-            .map(|entry| {
-                let path = record::decode_path(&entry.value().map_err(failed("list files"))?)?;
-                self.file(workspace, &path)?.ok_or_else(|| missing(format!("the cloud file {path}")))
-            })
-            .collect()
+        let Some(paths) = self.get(&keys::paths(workspace, doc_path))? else { return Ok(Vec::new()) };
+        let file = |path| self.file(workspace, &path)?.ok_or_else(|| missing(format!("the cloud file {path}")));
+        record::decode_paths(&paths)?.into_iter().map(file).collect()
     }
 
     pub(super) fn files(
@@ -302,7 +317,7 @@ impl Instant<'_> {
             // The smallest key after this one.
             first.push(0);
         }
-        let entries = self.snapshot.range(&self.tables.records, first..);
+        let entries = self.range(first..);
         let mut files = Vec::new();
         for entry in entries.take(limit) {
             let (key, value) = entry.into_inner().map_err(failed("list files"))?;
@@ -337,6 +352,29 @@ impl Instant<'_> {
     ) -> Result<Option<Bytes>, StoreError> {
         let Some(marker) = self.marker(workspace, digest)? else { return Ok(None) };
         self.upload_chunk(marker.upload, index)
+    }
+}
+
+impl Instant<'_> {
+    /// Up to where a workspace's events were removed. Where the record of that is damaged, the events themselves show it.
+    pub(super) fn trim(&self, workspace: &WorkspaceId) -> Result<Trim, StoreError> {
+        let Some(record) = self.get(&keys::trim(workspace))? else { return Ok(Trim::default()) };
+        if let Ok(trim) = decode_trim(&record) {
+            return Ok(trim);
+        }
+        let range = keys::event(workspace, Revision(0))..=keys::event(workspace, Revision(u64::MAX));
+        let first = self.range(range).next();
+        let first = first.map(fjall::Guard::key).transpose().map_err(failed("list events"))?;
+        let first = first.and_then(|key| keys::revision_of(&key)).unwrap_or_default();
+        Ok(Trim { upto: Revision(first.0.saturating_sub(1)), ..Trim::default() })
+    }
+
+    /// Digest of the commit of an event that is kept, or of the last one that was removed.
+    pub(super) fn digest(&self, workspace: &WorkspaceId, revision: Revision) -> Option<Sha256Digest> {
+        match self.event(workspace, revision) {
+            Ok(Some(event)) => event.digest,
+            _ => self.trim(workspace).ok().filter(|trim| trim.upto == revision)?.digest,
+        }
     }
 }
 

@@ -142,6 +142,21 @@ pub(super) fn hunk(workspace: &WorkspaceId, hunk: FilePatchId) -> Key {
     of_workspace(b'k', workspace, &[hunk.0.as_bytes()])
 }
 
+/// Where the workspace's plans begin that have a newest batch.
+pub(super) fn hunks(workspace: &WorkspaceId) -> Key {
+    of_workspace(b'k', workspace, &[])
+}
+
+/// Where the workspace's events begin.
+pub(super) fn events(workspace: &WorkspaceId) -> Key {
+    of_workspace(b'e', workspace, &[])
+}
+
+/// Where the workspace's blobs begin.
+pub(super) fn blobs(workspace: &WorkspaceId) -> Key {
+    of_workspace(b'm', workspace, &[])
+}
+
 /// Which batch an event happened to.
 pub(super) fn event(workspace: &WorkspaceId, revision: Revision) -> Key {
     of_workspace(b'e', workspace, &[&revision.0.to_be_bytes()])
@@ -162,14 +177,29 @@ pub(super) fn files(workspace: &WorkspaceId) -> Key {
     of_workspace(b'f', workspace, &[])
 }
 
-/// One path with this key; the path itself is the value.
-pub(super) fn file_key(workspace: &WorkspaceId, doc_path: &DocPath, path: &RootedPath) -> Key {
-    of_workspace(b'd', workspace, &[doc_path.as_str().as_bytes(), &[0], path.as_str().as_bytes()])
+/// The paths with this key.
+pub(super) fn paths(workspace: &WorkspaceId, doc_path: &DocPath) -> Key {
+    of_workspace(b'g', workspace, &[doc_path.as_str().as_bytes()])
 }
 
-/// Where the paths with this key begin.
-pub(super) fn file_keys(workspace: &WorkspaceId, doc_path: &DocPath) -> Key {
-    of_workspace(b'd', workspace, &[doc_path.as_str().as_bytes(), &[0]])
+/// The workspace and the key whose paths are listed under a key of the table.
+pub(super) fn paths_of(key: &[u8]) -> Option<(WorkspaceId, DocPath)> {
+    let (workspace, doc_path) = str::from_utf8(key.strip_prefix(PATHS)?).ok()?.split_once('\0')?;
+    Some((workspace.parse().ok()?, DocPath::new(doc_path).ok()?))
+}
+
+/// Where the paths begin, by their keys.
+pub(super) const PATHS: &[u8] = b"g";
+
+/// Where the paths begin in format 1: each had an entry, under its key.
+pub(super) const FORMER_PATHS: &[u8] = b"d";
+
+/// Where the paths with the key of an entry of format 1 are listed, and the path.
+pub(super) fn former_path(key: &[u8]) -> Option<(Key, WorkspaceId, RootedPath)> {
+    let mut parts = str::from_utf8(key.strip_prefix(FORMER_PATHS)?).ok()?.splitn(3, '\0');
+    let (workspace, doc_path): (WorkspaceId, _) = (parts.next()?.parse().ok()?, DocPath::new(parts.next()?).ok()?);
+    let path = RootedPath::new(parts.next()?).ok()?;
+    Some((paths(&workspace, &doc_path), workspace, path))
 }
 
 /// Where the batches begin.
@@ -219,6 +249,19 @@ pub(super) const UPLOADS: &[u8] = b"u";
 pub(super) fn chunk(upload: UploadId, index: u32) -> Key {
     [upload.0.as_bytes().as_slice(), &index.to_be_bytes()].concat()
 }
+
+/// Up to where the workspace's events and content were removed.
+pub(super) fn trim(workspace: &WorkspaceId) -> Key {
+    of_workspace(b'y', workspace, &[])
+}
+
+/// How far the workspace had come at some ages of the store.
+pub(super) fn notes(workspace: &WorkspaceId) -> Key {
+    of_workspace(b'v', workspace, &[])
+}
+
+/// The age of the store.
+pub(super) const AGE: &[u8] = b"z";
 
 /// The revision at the end of a key.
 pub(super) fn revision_of(key: &[u8]) -> Option<Revision> {

@@ -4,8 +4,11 @@
 //! newest acknowledged commit is kept in a file of its own (`marks.rs`), and before the database is opened the journals are read
 //! and held against it (`guard.rs`).
 
-mod batch_record;
+pub(super) mod batch_record;
+mod cloud_files;
 mod committer;
+mod export;
+pub mod format;
 mod guard;
 mod instant;
 mod keys;
@@ -14,22 +17,30 @@ mod marks;
 mod open_batches;
 mod own_files;
 mod parts;
-mod record;
+mod reads;
+pub(super) mod record;
+pub mod restore;
+mod retain;
+mod retention;
+pub(super) mod retention_record;
 mod rounds;
 mod scan;
-mod session_record;
+pub(super) mod session_record;
 mod sessions;
 mod tables;
-mod tokens;
+pub(super) mod tokens;
 mod unfinished;
 mod unnamed;
+mod upgrade;
 pub mod verify;
 mod writes;
 
+use std::io::Write;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
@@ -42,10 +53,11 @@ use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use self::committer::{Flush, GROUP, Groups, Job, Put, View};
-use self::guard::Opened;
+use self::guard::{Look, Opened};
 pub use self::guard::{OnLoss, Opening};
 use self::instant::Instant;
 use self::lock::Locked;
+pub use self::reads::Reads;
 use self::record::Marker;
 use self::rounds::Rounds;
 use self::tables::Tables;
@@ -53,6 +65,8 @@ use self::tokens::Needed;
 use self::unnamed::{Attention, unname};
 use self::writes::{append, append_local, counters, transition};
 use super::access::{KeptToken, TokenAdded, Tokens};
+use super::backup_summary::Summary;
+use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
@@ -77,6 +91,8 @@ pub struct EmbeddedStore {
     committer: Mutex<Option<JoinHandle<()>>>,
     /// Held by the committer as well: the directory is this process's until nothing is written any more.
     _locked: Arc<Locked>,
+    /// What it was opened in, if that is a look-alike.
+    _look: Option<Look>,
     /// Cancelled when a write failed, or the committer ended unasked.
     failed: CancellationToken,
     /// Cancelled when the store was asked to close.
@@ -97,7 +113,29 @@ impl EmbeddedStore {
     /// # Errors
     /// As above; with [`OnLoss::Accept`] no loss is one.
     pub fn open_with(dir: &Path, opening: Opening) -> Result<Self, StoreError> {
-        let Opened { tables, head, marks, locked } = guard::open(dir, opening)?;
+        Self::start(dir, guard::open(dir, opening, upgrade::Copy::Kept)?, None)
+    }
+
+    /// Opens a look-alike of a directory that no server uses, to read it: the directory itself is neither changed nor upgraded.
+    /// What is written is lost.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn look(dir: &Path) -> Result<Self, StoreError> {
+        let look = guard::look_alike(dir)?;
+        let opened = guard::open(look.path(), Opening::default(), upgrade::Copy::None)?;
+        Self::start(dir, opened, Some(look))
+    }
+
+    /// How often records were read since it was opened.
+    #[must_use]
+    pub fn reads(&self) -> Reads {
+        self.tables.reads.so_far()
+    }
+
+    fn start(dir: &Path, opened: Opened, look: Option<Look>) -> Result<Self, StoreError> {
+        let Opened { tables, head, marks, locked } = opened;
+        let tokens_needed = Arc::new(Needed::of(look.as_ref().map_or(dir, Look::path)));
         let history = tables.begin()?;
         open_batches::count_unknown(&tables)?;
         sessions::list_in_flight(&tables)?;
@@ -130,9 +168,10 @@ impl EmbeddedStore {
             groups,
             overflow,
             attention,
-            tokens_needed: Arc::new(Needed::of(dir)),
+            tokens_needed,
             committer: Mutex::new(Some(committer)),
             _locked: locked,
+            _look: look,
             failed,
             closing,
         })
@@ -246,7 +285,7 @@ impl Store for EmbeddedStore {
     }
 
     fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>> {
-        self.read(move |now| Ok(now.event(&workspace, revision).ok().flatten().and_then(|event| event.digest)))
+        self.read(move |now| Ok(now.digest(&workspace, revision)))
     }
 
     fn counts(&self, workspace: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>> {
@@ -392,6 +431,19 @@ impl Store for EmbeddedStore {
             }
             Ok(swept)
         })
+    }
+
+    fn grow_older(&self, wall: UnixMillis, passed: Option<Duration>) -> Answer<'_, Age> {
+        self.write(Flush::WithNext, move |view| retention::grow_older(view, wall, passed))
+    }
+
+    fn retain(&self, order: Retention) -> Answer<'_, Retained> {
+        Box::pin(self.retain_steps(order))
+    }
+
+    fn back_up(&self, out: Box<dyn Write + Send>) -> Answer<'_, Summary> {
+        let (history, needed) = (self.history, Arc::clone(&self.tokens_needed));
+        self.read(move |now| now.back_up(history, &needed, out))
     }
 
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -81,6 +81,7 @@ mod tests {
                 source: Source::Submitted,
                 reverted_by: None,
                 is_restricted: false,
+                removed_content: None,
             };
             store.append(record).await.unwrap();
         }

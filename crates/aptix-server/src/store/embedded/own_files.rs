@@ -50,6 +50,13 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<File> {
     Ok(file)
 }
 
+/// Removes a file, durably.
+#[expect(clippy::disallowed_methods, reason = "the server's own data")]
+pub(super) fn remove(path: &Path) -> std::io::Result<()> {
+    std::fs::remove_file(path)?;
+    path.parent().map_or(Ok(()), sync_dir)
+}
+
 /// Makes the names in a directory durable.
 pub(super) fn sync_dir(dir: &Path) -> std::io::Result<()> {
     File::open(dir)?.sync_all()
@@ -91,6 +98,25 @@ pub(super) fn used(path: &Path) -> std::io::Result<u64> {
     Ok(0)
 }
 
+/// Removes what a restore writes, but for the file that says that the directory is not whole.
+#[expect(clippy::disallowed_methods, reason = "the server's own data")]
+pub(super) fn clear(dir: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        let Some(text) = name.to_str() else { continue };
+        let path = dir.join(&name);
+        if text == "keyspaces" {
+            std::fs::remove_dir_all(&path)?;
+        } else if ["version", "lock", "acknowledged", "tokens-needed"].contains(&text)
+            || text.ends_with(".jnl")
+            || text.starts_with(".new-")
+        {
+            std::fs::remove_file(&path)?;
+        }
+    }
+    sync_dir(dir)
+}
+
 /// A look-alike of a data directory, which a database can be opened in without changing the real one. Gone when dropped.
 #[derive(Debug)]
 pub(super) struct View(PathBuf);
@@ -126,6 +152,16 @@ impl View {
         Ok(self)
     }
 
+    /// Keeps it, durably, in another place on the same file system.
+    #[expect(clippy::disallowed_methods, reason = "the server's own data")]
+    pub(super) fn keep(mut self, path: &Path) -> std::io::Result<()> {
+        sync_tree(&self.0)?;
+        std::fs::rename(&self.0, path)?;
+        // There is nothing left to remove.
+        self.0 = PathBuf::new();
+        path.parent().map_or(Ok(()), sync_dir)
+    }
+
     /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.0
@@ -150,8 +186,10 @@ impl View {
 impl Drop for View {
     #[expect(clippy::disallowed_methods, reason = "the server's own data")]
     fn drop(&mut self) {
-        // What stays is swept at the next start.
-        let _ = std::fs::remove_dir_all(&self.0);
+        if !self.0.as_os_str().is_empty() {
+            // What stays is swept at the next start.
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
     }
 }
 
@@ -165,10 +203,54 @@ fn link_tree(from: &Path, to: &Path) -> std::io::Result<()> {
             link_tree(&source, &target)?;
             continue;
         }
-        let is_table = source.parent().and_then(Path::file_name).is_some_and(|dir| dir == "tables" || dir == "blobs");
-        if !is_table || std::fs::hard_link(&source, &target).is_err() {
+        if !is_table(&source) || std::fs::hard_link(&source, &target).is_err() {
             copy(&source, &target, u64::MAX)?;
         }
     }
     Ok(())
+}
+
+/// Whether a file never changes once it is written.
+fn is_table(path: &Path) -> bool {
+    path.parent().and_then(Path::file_name).is_some_and(|dir| dir == "tables" || dir == "blobs")
+}
+
+/// Makes the names in a directory and in those below it durable.
+pub(super) fn sync_tree(dir: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync_tree(&entry.path())?;
+        }
+    }
+    sync_dir(dir)
+}
+
+/// Bytes that a look-alike of a data directory takes: of journals up to these lengths, and of what is not linked.
+pub(super) fn copied_bytes(dir: &Path, journals: &[(PathBuf, u64)]) -> std::io::Result<u64> {
+    let journals: u64 = journals.iter().map(|(_, length)| length).sum();
+    let tables = dir.join("keyspaces");
+    let others = if tables.exists() { tree_bytes(&tables, &mut None)? } else { 0 };
+    Ok(journals + others)
+}
+
+/// Bytes of the files in a tree, without the tables, if the file system links files; the first one found is tried.
+#[expect(clippy::disallowed_methods, reason = "the server's own data")]
+fn tree_bytes(dir: &Path, links: &mut Option<bool>) -> std::io::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            bytes += tree_bytes(&path, links)?;
+            continue;
+        }
+        let is_linked = is_table(&path)
+            && *links.get_or_insert_with(|| {
+                let tried = dir.with_file_name(format!(".new-{}", mint::uuid()));
+                std::fs::hard_link(&path, &tried).and_then(|()| std::fs::remove_file(&tried)).is_ok()
+            });
+        bytes += if is_linked { 0 } else { entry.metadata()?.len() };
+    }
+    Ok(bytes)
 }

@@ -5,7 +5,7 @@ use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch::BlobRef;
 use aptix_model::batch_event::{EventFacts, EventKind};
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, Revision, Uuid};
+use aptix_model::id::{BatchId, HistoryId, Revision, Uuid};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::UnixMillis;
 use aptix_model::state::BatchState;
@@ -20,6 +20,10 @@ const CHAINED: u8 = 2;
 const WITH_FACTS: u8 = 3;
 /// Since this version the record of an event names the event before of the same batch.
 const LINKED: u8 = 6;
+/// The format of a store whose history's record has none.
+pub(super) const UNNAMED: u64 = 1;
+/// Since this version the record of the history's name has the format: a server that knows no formats refuses it.
+const WITH_FORMAT: u8 = 2;
 /// The version of every other record.
 pub(super) const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
@@ -30,29 +34,36 @@ pub(super) struct Head {
     /// How many commits there were; 0 for none.
     pub(super) number: u64,
     /// Digest of the newest and all before it.
-    pub(super) digest: Option<Sha256Digest>,
+    pub(in crate::store) digest: Option<Sha256Digest>,
+}
+
+/// The name of the store's history, and the format of its records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct History {
+    pub(super) id: HistoryId,
+    pub(super) format: u64,
 }
 
 /// What a workspace counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Counters {
-    pub(super) newest: Revision,
+pub(in crate::store) struct Counters {
+    pub(in crate::store) newest: Revision,
     /// Digest of the newest commit and all before it.
-    pub(super) digest: Option<Sha256Digest>,
-    pub(super) lease: Lease,
+    pub(in crate::store) digest: Option<Sha256Digest>,
+    pub(in crate::store) lease: Lease,
     /// How many batches have not ended; `None` where that has to be counted, as in a record of an earlier version.
-    pub(super) open: Option<u64>,
+    pub(in crate::store) open: Option<u64>,
 }
 
 /// The content of an event's record.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Happened {
-    pub(super) batch: BatchId,
-    pub(super) digest: Option<Sha256Digest>,
+pub(in crate::store) struct Happened {
+    pub(in crate::store) batch: BatchId,
+    pub(in crate::store) digest: Option<Sha256Digest>,
     /// `None` in a record of an earlier version.
-    pub(super) facts: Option<EventFacts>,
+    pub(in crate::store) facts: Option<EventFacts>,
     /// The event before of the same batch; `None` for its first, and in a record of an earlier version.
-    pub(super) previous: Option<Revision>,
+    pub(in crate::store) previous: Option<Revision>,
 }
 
 /// A blob's bytes: which upload they came by, and how many they are.
@@ -62,7 +73,7 @@ pub(super) struct Marker {
     pub(super) size_bytes: u64,
 }
 
-pub(super) fn encode_counters(counters: Counters) -> Slice {
+pub(in crate::store) fn encode_counters(counters: Counters) -> Slice {
     let record = Writer::with_version(if counters.open.is_some() { WITH_FACTS } else { CHAINED })
         .number(counters.newest.0)
         .number(counters.lease.epoch)
@@ -74,7 +85,7 @@ pub(super) fn encode_counters(counters: Counters) -> Slice {
     }
 }
 
-pub(super) fn decode_counters(record: &[u8]) -> Result<Counters, StoreError> {
+pub(in crate::store) fn decode_counters(record: &[u8]) -> Result<Counters, StoreError> {
     let what = "a workspace's counters";
     let numbers = |fields: &mut Fields<'_>| Some((Revision(fields.number()?), fields.number()?));
     if record.first() == Some(&VERSION) {
@@ -90,7 +101,7 @@ pub(super) fn decode_counters(record: &[u8]) -> Result<Counters, StoreError> {
     })
 }
 
-pub(super) fn encode_event(event: &Happened) -> Slice {
+pub(in crate::store) fn encode_event(event: &Happened) -> Slice {
     let digest = event.digest.as_ref().map(|digest| digest.as_bytes().as_slice());
     let version = if event.facts.is_some() { LINKED } else { CHAINED };
     let record = Writer::with_version(version).bytes(event.batch.0.as_bytes()).optional(digest);
@@ -101,7 +112,7 @@ pub(super) fn encode_event(event: &Happened) -> Slice {
     }
 }
 
-pub(super) fn decode_event(record: &[u8]) -> Result<Happened, StoreError> {
+pub(in crate::store) fn decode_event(record: &[u8]) -> Result<Happened, StoreError> {
     let chained = |fields: &mut Fields<'_>| Some((BatchId(fields.id()?), fields.optional_digest()?));
     match record.first() {
         Some(&VERSION) => Ok(Happened { batch: decode_id(record)?, digest: None, facts: None, previous: None }),
@@ -157,6 +168,21 @@ pub(super) fn decode_head(record: &[u8]) -> Result<Head, StoreError> {
     })
 }
 
+pub(super) fn encode_history(history: History) -> Slice {
+    Writer::with_version(WITH_FORMAT).number(history.format).bytes(history.id.0.as_bytes()).finish()
+}
+
+pub(super) fn decode_history(record: &[u8]) -> Result<History, StoreError> {
+    let what = "the history's name";
+    if record.first() == Some(&VERSION) {
+        return read(what, record, |fields| Some(History { id: HistoryId(fields.id()?), format: UNNAMED }));
+    }
+    read_version(WITH_FORMAT, what, record, |fields| {
+        let format = fields.number()?;
+        Some(History { id: HistoryId(fields.id()?), format })
+    })
+}
+
 pub(super) fn encode_id(id: Uuid) -> Slice {
     Writer::new().bytes(id.as_bytes()).finish()
 }
@@ -165,12 +191,12 @@ pub(super) fn decode_id(record: &[u8]) -> Result<BatchId, StoreError> {
     read("an index entry", record, |fields| fields.id().map(BatchId))
 }
 
-pub(super) fn encode_texts(texts: &[String]) -> Slice {
+pub(in crate::store) fn encode_texts(texts: &[String]) -> Slice {
     let record = Writer::new().number(texts.len() as u64);
     texts.iter().fold(record, |record, text| record.bytes(text.as_bytes())).finish()
 }
 
-pub(super) fn decode_texts(record: &[u8]) -> Result<Vec<String>, StoreError> {
+pub(in crate::store) fn decode_texts(record: &[u8]) -> Result<Vec<String>, StoreError> {
     read("the names of roots", record, |fields| {
         let count = fields.number()?;
         (0..count).map(|_| fields.text().map(ToOwned::to_owned)).collect()
@@ -185,7 +211,7 @@ pub(super) fn decode_marker(record: &[u8]) -> Result<Marker, StoreError> {
     read("a blob", record, |fields| Some(Marker { upload: UploadId(fields.id()?), size_bytes: fields.number()? }))
 }
 
-pub(super) fn encode_file(file: &CloudFile) -> Slice {
+pub(in crate::store) fn encode_file(file: &CloudFile) -> Slice {
     Writer::new()
         .bytes(file.path.as_str().as_bytes())
         .bytes(file.doc_path.as_str().as_bytes())
@@ -195,7 +221,7 @@ pub(super) fn encode_file(file: &CloudFile) -> Slice {
         .finish()
 }
 
-pub(super) fn decode_file(record: &[u8]) -> Result<CloudFile, StoreError> {
+pub(in crate::store) fn decode_file(record: &[u8]) -> Result<CloudFile, StoreError> {
     read("a cloud file", record, |fields| {
         Some(CloudFile {
             path: RootedPath::new(fields.text()?).ok()?,
@@ -209,11 +235,20 @@ pub(super) fn decode_file(record: &[u8]) -> Result<CloudFile, StoreError> {
     })
 }
 
-pub(super) fn encode_path(path: &RootedPath) -> Slice {
-    Writer::new().bytes(path.as_str().as_bytes()).finish()
+pub(super) fn encode_paths(paths: &[RootedPath]) -> Slice {
+    let record = Writer::new().number(paths.len() as u64);
+    paths.iter().fold(record, |record, path| record.bytes(path.as_str().as_bytes())).finish()
 }
 
-pub(super) fn decode_path(record: &[u8]) -> Result<RootedPath, StoreError> {
+pub(super) fn decode_paths(record: &[u8]) -> Result<Vec<RootedPath>, StoreError> {
+    read("the paths with a key", record, |fields| {
+        let count = fields.number()?;
+        (0..count).map(|_| RootedPath::new(fields.text()?).ok()).collect()
+    })
+}
+
+/// Reads an entry of format 1.
+pub(super) fn decode_former_path(record: &[u8]) -> Result<RootedPath, StoreError> {
     read("a cloud file's key", record, |fields| RootedPath::new(fields.text()?).ok())
 }
 
@@ -225,7 +260,11 @@ fn checksum(fields: &[u8]) -> [u8; CHECKSUM_BYTES] {
 }
 
 /// Reads a record with `parse`, which must take every field and nothing else.
-fn read<T>(what: &str, record: &[u8], parse: impl FnOnce(&mut Fields<'_>) -> Option<T>) -> Result<T, StoreError> {
+pub(super) fn read<T>(
+    what: &str,
+    record: &[u8],
+    parse: impl FnOnce(&mut Fields<'_>) -> Option<T>,
+) -> Result<T, StoreError> {
     read_version(VERSION, what, record, parse)
 }
 
@@ -254,13 +293,13 @@ pub(super) fn read_version<T>(
     Ok(value)
 }
 
-pub(super) struct Writer {
+pub(in crate::store) struct Writer {
     version: u8,
     fields: Vec<u8>,
 }
 
 impl Writer {
-    fn new() -> Self {
+    pub(in crate::store) fn new() -> Self {
         Self::with_version(VERSION)
     }
 
@@ -268,23 +307,28 @@ impl Writer {
         Self { version, fields: Vec::new() }
     }
 
-    pub(super) fn number(mut self, number: u64) -> Self {
+    pub(in crate::store) fn number(mut self, number: u64) -> Self {
         self.fields.extend_from_slice(&number.to_be_bytes());
         self
     }
 
-    pub(super) fn bytes(self, bytes: &[u8]) -> Self {
+    pub(in crate::store) fn bytes(self, bytes: &[u8]) -> Self {
         let mut writer = self.number(bytes.len() as u64);
         writer.fields.extend_from_slice(bytes);
         writer
     }
 
-    pub(super) fn optional(mut self, bytes: Option<&[u8]>) -> Self {
+    pub(in crate::store) fn optional(mut self, bytes: Option<&[u8]>) -> Self {
         self.fields.push(u8::from(bytes.is_some()));
         match bytes {
             Some(bytes) => self.bytes(bytes),
             None => self,
         }
+    }
+
+    /// The fields alone, without version and checksum.
+    pub(in crate::store) fn into_fields(self) -> Vec<u8> {
+        self.fields
     }
 
     pub(super) fn finish(self) -> Slice {
@@ -293,27 +337,37 @@ impl Writer {
     }
 }
 
-pub(super) struct Fields<'a>(&'a [u8]);
+pub(in crate::store) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    pub(super) fn number(&mut self) -> Option<u64> {
+    /// The fields in these bytes, which have neither version nor checksum.
+    pub(in crate::store) const fn of(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Whether nothing follows.
+    pub(in crate::store) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(in crate::store) fn number(&mut self) -> Option<u64> {
         let (number, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(u64::from_be_bytes(*number))
     }
 
-    pub(super) fn bytes(&mut self) -> Option<&'a [u8]> {
+    pub(in crate::store) fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.number()?).ok()?;
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(bytes)
     }
 
-    pub(super) fn text(&mut self) -> Option<&'a str> {
+    pub(in crate::store) fn text(&mut self) -> Option<&'a str> {
         str::from_utf8(self.bytes()?).ok()
     }
 
-    pub(super) fn optional(&mut self) -> Option<Option<&'a [u8]>> {
+    pub(in crate::store) fn optional(&mut self) -> Option<Option<&'a [u8]>> {
         let (present, rest) = self.0.split_first()?;
         self.0 = rest;
         match present {
@@ -330,18 +384,18 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn optional_digest(&mut self) -> Option<Option<Sha256Digest>> {
+    pub(super) fn optional_digest(&mut self) -> Option<Option<Sha256Digest>> {
         match self.optional()? {
             Some(bytes) => Some(Some(Sha256Digest::from_bytes(bytes.try_into().ok()?))),
             None => Some(None),
         }
     }
 
-    pub(super) fn digest(&mut self) -> Option<Sha256Digest> {
+    pub(in crate::store) fn digest(&mut self) -> Option<Sha256Digest> {
         Some(Sha256Digest::from_bytes(self.bytes()?.try_into().ok()?))
     }
 
-    pub(super) fn id(&mut self) -> Option<Uuid> {
+    pub(in crate::store) fn id(&mut self) -> Option<Uuid> {
         Uuid::from_slice(self.bytes()?).ok()
     }
 }

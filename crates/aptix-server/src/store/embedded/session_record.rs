@@ -8,7 +8,7 @@ use fjall::Slice;
 use super::record::{Fields, VERSION, Writer, read_version};
 use crate::store::StoreError;
 
-pub(super) fn encode(session: &Session) -> Slice {
+pub(in crate::store) fn encode(session: &Session) -> Slice {
     let record = Writer::with_version(VERSION)
         .bytes(session.id.as_str().as_bytes())
         .optional(session.conversation.as_ref().map(|id| id.as_str().as_bytes()))
@@ -34,7 +34,7 @@ pub(super) fn decode(id: &SessionId, record: &[u8]) -> Result<Session, StoreErro
 }
 
 /// Reads a session of whatever id.
-pub(super) fn decode_any(record: &[u8]) -> Result<Session, StoreError> {
+pub(in crate::store) fn decode_any(record: &[u8]) -> Result<Session, StoreError> {
     read_version(VERSION, "a session", record, |fields| {
         Some(Session {
             id: fields.text()?.parse().ok()?,

@@ -7,7 +7,7 @@ use aptix_model::id::{BatchId, Revision, SessionId, WorkspaceId};
 use aptix_model::record::BatchRecord;
 use aptix_model::session::{Session, SessionMode};
 use aptix_model::state::BatchState;
-use fjall::{PersistMode, Readable, Slice};
+use fjall::{PersistMode, Slice};
 
 use super::committer::{Put, View};
 use super::instant::Instant;
@@ -129,7 +129,7 @@ impl Instant<'_> {
     pub(super) fn session(&self, workspace: &WorkspaceId, id: &SessionId) -> Result<Option<SessionState>, StoreError> {
         let Some(found) = self.load_session(workspace, id)? else { return Ok(None) };
         let mut in_flight = Vec::new();
-        for entry in self.snapshot.prefix(&self.tables.records, keys::in_flight_of(workspace, id)) {
+        for entry in self.prefix(keys::in_flight_of(workspace, id)) {
             let key = entry.key().map_err(failed("list batches in flight"))?;
             in_flight.extend(keys::in_flight_batch(&key).map(|(_, batch)| batch));
         }
@@ -222,6 +222,7 @@ mod tests {
             source: Source::Submitted,
             reverted_by: None,
             is_restricted: false,
+            removed_content: None,
         }
     }
 

@@ -9,9 +9,11 @@ use std::time::Instant;
 use aptix_model::id::{HistoryId, WorkspaceId};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 
+use super::format::FORMAT;
 use super::keys;
 use super::lock::{LOOK_AGAIN, RELEASE};
-use super::record::{self, Counters};
+use super::reads::Counted;
+use super::record::{self, Counters, History};
 use crate::mint;
 use crate::store::{StoreError, UploadId};
 
@@ -21,6 +23,7 @@ pub(super) struct Tables {
     pub(super) db: Database,
     pub(super) records: Keyspace,
     pub(super) chunks: Keyspace,
+    pub(super) reads: Arc<Counted>,
     /// What was last acknowledged of each workspace.
     known: Arc<Mutex<HashMap<WorkspaceId, Counters>>>,
 }
@@ -58,7 +61,7 @@ impl Tables {
         let records = db.keyspace("records", KeyspaceCreateOptions::default).map_err(failed("open the records"))?;
         let separate = || KeyspaceCreateOptions::default().with_kv_separation(Some(KvSeparationOptions::default()));
         let chunks = db.keyspace("chunks", separate).map_err(failed("open the chunks"))?;
-        Ok(Self { db, records, chunks, known: Arc::default() })
+        Ok(Self { db, records, chunks, reads: Arc::default(), known: Arc::default() })
     }
 
     /// Removes what unfinished uploads left that cannot be resumed, and answers the name of the store's history.
@@ -83,14 +86,20 @@ impl Tables {
 
     /// The id of the store's history; minted now if there is none.
     fn history(&self) -> Result<HistoryId, StoreError> {
-        if let Some(record) = self.records.get(keys::HISTORY).map_err(failed("read the history's name"))? {
-            return Ok(HistoryId(record::decode_id(&record)?.0));
+        if let Some(found) = self.history_record()? {
+            return Ok(found.id);
         }
-        let minted = mint::uuid();
+        let minted = History { id: HistoryId(mint::uuid()), format: FORMAT };
         let mut batch = self.db.batch().durability(Some(PersistMode::SyncAll));
-        batch.insert(&self.records, keys::HISTORY, record::encode_id(minted));
+        batch.insert(&self.records, keys::HISTORY, record::encode_history(minted));
         batch.commit().map_err(failed("keep the history's name"))?;
-        Ok(HistoryId(minted))
+        Ok(minted.id)
+    }
+
+    /// The name of the store's history, with the format of its records.
+    pub(super) fn history_record(&self) -> Result<Option<History>, StoreError> {
+        let record = self.records.get(keys::HISTORY).map_err(failed("read the history's name"))?;
+        record.map(|record| record::decode_history(&record)).transpose()
     }
 
     /// Remembers the counters of workspaces beside their records.

@@ -16,13 +16,16 @@ use super::tables::failed;
 use crate::store::StoreError;
 use crate::store::access::{KeptToken, TokenAdded, Tokens, added};
 
+/// The name of the file below.
+pub(super) const NEEDED: &str = "tokens-needed";
+
 /// The file that says that calls need a token. It lies beside the journals, so that their loss opens the server to nobody.
 pub(super) struct Needed(PathBuf);
 
 impl Needed {
     /// That of a data directory.
     pub(super) fn of(dir: &Path) -> Self {
-        Self(dir.join("tokens-needed"))
+        Self(dir.join(NEEDED))
     }
 
     pub(super) fn is_said(&self) -> bool {
@@ -30,7 +33,7 @@ impl Needed {
         !matches!(self.0.try_exists(), Ok(false))
     }
 
-    fn say(&self) -> Result<(), StoreError> {
+    pub(super) fn say(&self) -> Result<(), StoreError> {
         if self.is_said() {
             return Ok(());
         }
@@ -94,11 +97,11 @@ impl Instant<'_> {
     }
 }
 
-fn encode(kept: &KeptToken) -> Slice {
+pub(in crate::store) fn encode(kept: &KeptToken) -> Slice {
     let token = &kept.token;
     let (at, how) = token.ended.map_or((None, None), |ended| (Some(ended.at), Some(ended.how)));
     let time = |at: Option<UnixMillis>| at.map(|at| at.0.to_be_bytes());
-    Writer::with_version(VERSION)
+    let record = Writer::with_version(VERSION)
         .bytes(token.name.as_str().as_bytes())
         .bytes(kept.digest.as_bytes())
         .bytes(token.role.word().as_bytes())
@@ -109,11 +112,15 @@ fn encode(kept: &KeptToken) -> Slice {
         .number(token.created.0)
         .optional(time(token.expires).as_ref().map(<[u8; 8]>::as_slice))
         .optional(time(at).as_ref().map(<[u8; 8]>::as_slice))
-        .optional(how.map(|how| how.word().as_bytes()))
-        .finish()
+        .optional(how.map(|how| how.word().as_bytes()));
+    // Earlier versions wrote none.
+    match &token.certificate {
+        Some(name) => record.bytes(name.to_string().as_bytes()).finish(),
+        None => record.finish(),
+    }
 }
 
-pub(super) fn decode(record: &[u8]) -> Result<KeptToken, StoreError> {
+pub(in crate::store) fn decode(record: &[u8]) -> Result<KeptToken, StoreError> {
     let time = |bytes: Option<&[u8]>| match bytes {
         Some(bytes) => Some(Some(UnixMillis(u64::from_be_bytes(bytes.try_into().ok()?)))),
         None => Some(None),
@@ -133,6 +140,10 @@ pub(super) fn decode(record: &[u8]) -> Result<KeptToken, StoreError> {
                 (Some(at), Some(how)) => Some(Ended { at, how: Ending::from_word(&how)? }),
                 (None, None) => None,
                 _ => return None,
+            },
+            certificate: match fields.is_empty() {
+                true => None,
+                false => Some(fields.text()?.parse().ok()?),
             },
         };
         Some(KeptToken { token, digest })

@@ -9,10 +9,12 @@ use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use fjall::Readable;
 use sha2::{Digest, Sha256};
 
+use super::format;
 use super::guard::{self, Opening};
 use super::keys::{self, Key};
 use super::lock::lock;
 use super::record;
+use super::retention_record;
 use super::scan;
 use super::session_record;
 use super::tables::Tables;
@@ -32,22 +34,17 @@ pub struct Findings {
     pub blob_bytes: u64,
 }
 
-/// Whether a directory has a store in it.
-#[must_use]
-pub fn is_store(dir: &Path) -> bool {
-    dir.join("version").exists() || dir.join(marks::FILE).exists()
-}
-
 /// Reads everything in a data directory that no server uses.
 ///
 /// # Errors
 /// When there is no data directory, a server uses it, or the system refuses.
 pub fn verify(dir: &Path) -> Result<Findings, StoreError> {
-    if !is_store(dir) {
+    if !format::is_store(dir) {
         let cause = format!("{} has no store in it", dir.display());
         return Err(StoreError::Failed { action: "verify the data directory", cause });
     }
     let _locked = lock(dir)?;
+    format::read(dir)?;
     let mut found = Findings::default();
     let marks = marks::read(dir)?;
     found.damages.extend(marks.iter().flat_map(|marks| marks.damaged.clone()));
@@ -96,10 +93,14 @@ fn read_all(tables: &Tables, marks: Option<&marks::Marks>, found: &mut Findings)
     tables_entries(tables, found);
 }
 
-/// Every batch that an event names.
+/// Every batch that an event names, and those that are kept although their events are not.
 fn batches(tables: &Tables, workspace: &WorkspaceId, newest: Revision, found: &mut Findings) {
     let mut seen: BTreeMap<BatchId, Revision> = BTreeMap::new();
-    for revision in (1..=newest.0).map(Revision) {
+    let trimmed = tables.now().trim(workspace).map_or(Revision(0), |trim| trim.upto);
+    for (batch, revision) in tables.now().kept_without_events(workspace, trimmed) {
+        seen.entry(batch).or_insert(revision);
+    }
+    for revision in (trimmed.0 + 1..=newest.0).map(Revision) {
         let Ok(Some(event)) = tables.now().event(workspace, revision) else { continue };
         found.records += 1;
         seen.entry(event.batch).or_insert(revision);
@@ -136,13 +137,18 @@ fn tables_entries(tables: &Tables, found: &mut Findings) {
         };
         let damage = match key.first() {
             Some(b'f') => record::decode_file(&value).map(drop).err(),
-            Some(b'd') => record::decode_path(&value).map(drop).err(),
-            Some(b'a' | b'k' | b'l' | b'r' | b'u' | b'h' | b'x') => record::decode_id(&value).map(drop).err(),
+            Some(b'd') => record::decode_former_path(&value).map(drop).err(),
+            Some(b'g') => paths(tables, &key, &value).err(),
+            Some(b'h') => record::decode_history(&value).map(drop).err(),
+            Some(b'a' | b'k' | b'l' | b'r' | b'u' | b'x') => record::decode_id(&value).map(drop).err(),
             Some(b'o' | b'p') => record::decode_texts(&value).map(drop).err(),
             Some(b'q') => tokens::decode(&value).map(drop).err(),
             Some(b't') => session_record::decode_any(&value).map(drop).err(),
             Some(b'c') => session_record::decode_count(&value).map(drop).err(),
             Some(b'n') => record::decode_head(&value).map(drop).err(),
+            Some(b'y') => retention_record::decode_trim(&value).map(drop).err(),
+            Some(b'v') => retention_record::decode_notes(&value).map(drop).err(),
+            Some(b'z') => retention_record::decode_age(&value).map(drop).err(),
             Some(b'i') => record::decode_marker(&value).map(drop).err(),
             Some(b'm') => match blob(tables, &key, &value) {
                 Ok(bytes) => {
@@ -156,6 +162,21 @@ fn tables_entries(tables: &Tables, found: &mut Findings) {
         found.records += 1;
         found.damages.extend(damage.map(|error| format!("record {}: {error}", shown(&key))));
     }
+}
+
+/// Holds the paths with a key against the records of their files.
+fn paths(tables: &Tables, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
+    let what = || "the paths with a key".to_owned();
+    let malformed = || StoreError::Corrupt { what: what(), why: "it is the record of no key".to_owned() };
+    let (workspace, doc_path) = keys::paths_of(key).ok_or_else(malformed)?;
+    for path in record::decode_paths(value)? {
+        let file = tables.now().file(&workspace, &path)?;
+        if file.is_none_or(|file| file.doc_path != doc_path) {
+            let why = format!("file {path} is not there, or has another key");
+            return Err(StoreError::Corrupt { what: what(), why });
+        }
+    }
+    Ok(())
 }
 
 /// Reads a blob and holds it against its digest.

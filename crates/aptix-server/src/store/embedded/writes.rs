@@ -6,16 +6,14 @@ use aptix_model::id_block;
 use aptix_model::record::BatchRecord;
 
 use super::batch_record;
+use super::cloud_files::put_files;
 use super::committer::{Put, View};
 use super::keys;
 use super::record::{self, Counters, Happened};
 use super::sessions;
 use crate::store::append::{former, replacement, submitted};
 use crate::store::session::lets_go;
-use crate::store::{
-    Appended, CloudFile, FileUpdate, Known, LocalAppended, LocalBatch, StoreError, Transition, Transitioned, Twins,
-    chain, links,
-};
+use crate::store::{Appended, Known, LocalAppended, LocalBatch, StoreError, Transition, Transitioned, chain, links};
 
 /// The counters of a workspace. Where their record is damaged, what was last acknowledged is taken instead, and is written
 /// with the next commit.
@@ -146,7 +144,8 @@ fn due(batch: &BatchRecord) -> Option<keys::Key> {
     Some(keys::due(batch.expires()?, batch.id))
 }
 
-fn put_due(batch: &BatchRecord) -> Option<Put> {
+/// What lists a batch that can expire by that time.
+pub(super) fn put_due(batch: &BatchRecord) -> Option<Put> {
     due(batch).map(|key| Put::Record(key, record::encode_texts(&[batch.workspace.to_string()])))
 }
 
@@ -210,32 +209,4 @@ fn put_step(counters: &mut Counters, mut batch: BatchRecord, step: Transition) -
     let flight = sessions::put_flight(Some(former), &batch);
     let due = put_due(&batch);
     (batch, puts.into_iter().chain(no_longer_due).chain(due).chain(flight).collect())
-}
-
-/// What takes over files as they are since an event.
-fn put_files(
-    view: &View<'_>,
-    workspace: &WorkspaceId,
-    files: Vec<FileUpdate>,
-    revision: Revision,
-) -> Result<Vec<Put>, StoreError> {
-    let mut puts = Vec::new();
-    for file in files.iter().filter(|file| file.twins == Twins::Gone) {
-        for (key, path) in view.beginning_with(&keys::file_keys(workspace, &file.doc_path))? {
-            puts.push(Put::RemoveRecord(key));
-            puts.push(Put::RemoveRecord(keys::file(workspace, &record::decode_path(&path)?)));
-        }
-    }
-    for file in files.iter().filter(|file| file.content.is_none()) {
-        puts.push(Put::RemoveRecord(keys::file_key(workspace, &file.doc_path, &file.path)));
-        puts.push(Put::RemoveRecord(keys::file(workspace, &file.path)));
-    }
-    for file in files {
-        let Some(content) = file.content else { continue };
-        let file = CloudFile { path: file.path, doc_path: file.doc_path, content, revision };
-        let key = keys::file_key(workspace, &file.doc_path, &file.path);
-        puts.push(Put::Record(key, record::encode_path(&file.path)));
-        puts.push(Put::Record(keys::file(workspace, &file.path), record::encode_file(&file)));
-    }
-    Ok(puts)
 }

@@ -1,0 +1,120 @@
+//! What a connection's calls are read from: the connection as it came, or TLS over it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::Accept;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+use crate::caller::ClientNames;
+use crate::room::Place;
+use crate::tls::{Tls, names};
+
+/// A connection, secured or not. A handshake is done by whoever reads or writes first: it delays no other connection.
+pub(super) enum Transport<C> {
+    Plain(C),
+    Handshake(Box<Handshake<C>>),
+    Secure(Box<TlsStream<C>>),
+}
+
+/// A handshake under way.
+pub(super) struct Handshake<C> {
+    accept: Accept<C>,
+    /// Ready once it has to make room for another one.
+    gave_way: Pin<Box<WaitForCancellationFutureOwned>>,
+    names: ClientNames,
+    _place: Place,
+}
+
+impl<C: AsyncRead + AsyncWrite + Unpin> Transport<C> {
+    /// Secures a connection. The place is held until the handshake is done; then the names of the client's certificate are known.
+    pub(super) fn secured(connection: C, tls: &Arc<Tls>, names: ClientNames, place: Place) -> Self {
+        let gave_way = Box::pin(place.cut.clone().cancelled_owned());
+        let accept = tls.acceptor().accept(connection);
+        Self::Handshake(Box::new(Handshake { accept, gave_way, names, _place: place }))
+    }
+
+    /// Goes on with the handshake, if there is one.
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Self::Handshake(handshake) = self {
+            if handshake.gave_way.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+            let secure = ready!(Pin::new(&mut handshake.accept).poll(context))?;
+            if let Some([certificate, ..]) = secure.get_ref().1.peer_certificates() {
+                // Set here alone, once.
+                let _ = handshake.names.set(names::names(certificate));
+            }
+            *self = Self::Secure(Box::new(secure));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<C: AsyncRead + AsyncWrite + Unpin> AsyncRead for Transport<C> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.poll_ready(context))?;
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Secure(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Handshake(_) => Poll::Pending,
+        }
+    }
+}
+
+impl<C: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Transport<C> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_ready(context))?;
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Secure(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Handshake(_) => Poll::Pending,
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_ready(context))?;
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, parts),
+            Self::Secure(stream) => Pin::new(stream).poll_write_vectored(context, parts),
+            Self::Handshake(_) => Poll::Pending,
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Plain(stream) => stream.is_write_vectored(),
+            Self::Handshake(_) | Self::Secure(_) => true,
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_ready(context))?;
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Self::Secure(stream) => Pin::new(stream).poll_flush(context),
+            Self::Handshake(_) => Poll::Pending,
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Secure(stream) => Pin::new(stream).poll_shutdown(context),
+            // Nothing was said that would have to be ended.
+            Self::Handshake(_) => Poll::Ready(Ok(())),
+        }
+    }
+}

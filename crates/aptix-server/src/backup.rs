@@ -1,0 +1,104 @@
+//! The commands that make a backup, read it, and restore it.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use aptix_model::wire;
+use aptix_server::store::backup::{self, BackupError, NewFile, Summary};
+use aptix_server::store::embedded::restore::{self, RestoredTokens};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::administer::{New, Order, ask};
+
+/// What is backed up, and where to.
+#[derive(clap::Args)]
+pub(crate) struct BackUp {
+    /// File that becomes the backup; only its owner can read it
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+    /// Replace the file if there is one
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    order: Order,
+}
+
+/// What is restored, and where to.
+#[derive(clap::Args)]
+pub(crate) struct Restore {
+    /// The backup
+    #[arg(long, value_name = "FILE")]
+    from: PathBuf,
+    /// Directory that becomes the data directory: a new or an empty one
+    #[arg(long, value_name = "DIR")]
+    data_dir: PathBuf,
+    /// Revoke every token in the backup; calls still need one
+    #[arg(long)]
+    revoke_tokens: bool,
+}
+
+/// Makes a backup: by the server that uses the data directory, if there is one.
+///
+/// # Errors
+/// When it cannot be made or written; then there is no file.
+pub(crate) async fn back_up(BackUp { to, force, order }: BackUp) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    let mut file = NewFile::create(&to, force)?;
+    let made = ask(&order, New::Read, async |owner| owner.back_up(|bytes| file.write(bytes)).await);
+    tokio::select! {
+        made = made => made?,
+        _ = terminate.recv() => bail!("the backup was broken off; nothing was written to {}", to.display()),
+        _ = interrupt.recv() => bail!("the backup was broken off; nothing was written to {}", to.display()),
+    }
+    let summary = tokio::task::spawn_blocking(move || file.finish()).await??;
+    print(&format!("made {}: {}", to.display(), about(&summary)))
+}
+
+/// Makes a data directory of a backup.
+///
+/// # Errors
+/// When the backup is damaged, the directory is not empty, or the system refuses.
+pub(crate) fn restore(Restore { from, data_dir, revoke_tokens }: Restore) -> anyhow::Result<ExitCode> {
+    let tokens = if revoke_tokens { RestoredTokens::Revoked } else { RestoredTokens::Kept };
+    let restored = restore::restore(&from, &data_dir, tokens);
+    let summary = restored.with_context(|| format!("failed to restore {}", from.display()))?;
+    let tokens = match (summary.tokens, revoke_tokens) {
+        (0, _) => "",
+        (_, true) => "; every token is revoked: make new ones with `aptix-server token create`",
+        (_, false) => "; tokens are as they were then: revoke again what was revoked since",
+    };
+    print(&format!("restored {} into {}: {summary}{tokens}", from.display(), data_dir.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads all of a backup.
+///
+/// # Errors
+/// When it cannot be read. Damage is no error, and ends with 1.
+pub(crate) fn verify(file: &Path) -> anyhow::Result<ExitCode> {
+    match backup::verify(file) {
+        Ok(summary) => {
+            print(&format!("{} is whole: {}", file.display(), about(&summary)))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(damage @ (BackupError::Damaged { .. } | BackupError::NoBackup)) => {
+            print(&format!("damage: {}: {damage}", file.display()))?;
+            Ok(ExitCode::FAILURE)
+        }
+        Err(error) => Err(error).with_context(|| format!("failed to read {}", file.display())),
+    }
+}
+
+/// What is said of a backup.
+fn about(summary: &Summary) -> String {
+    let taken = summary.taken.map(wire::rfc3339).unwrap_or_default();
+    let digest = summary.digest.map(|digest| digest.to_string()).unwrap_or_default();
+    format!("{summary}; {} bytes, as of {taken}, digest {digest}", summary.bytes)
+}
+
+fn print(line: &str) -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "{line}").context("failed to write to stdout")
+}
