@@ -215,7 +215,8 @@ impl Approval {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn person(&self) -> Option<&Person> {
+    /// The person at the terminal, if there is one.
+    pub(super) fn person(&self) -> Option<&Person> {
         let look = || match self.attended {
             Attended::OnTerminal if std::io::stdin().is_terminal() => Person::present(),
             Attended::OnTerminal | Attended::Never => None,

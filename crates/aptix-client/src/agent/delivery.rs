@@ -121,7 +121,7 @@ async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<(),
         }
         tracing::warn!(BatchId = %batch, %error, "the report is tried again");
         tokio::select! {
-            () = tokio::time::sleep(backoff.wait()) => {}
+            () = tokio::time::sleep(backoff.wait_after(&error)) => {}
             () = session.alive.cancelled() => return Ok(()),
         }
     }

@@ -32,6 +32,9 @@ pub enum AgentError {
     /// A batch stopped half-way, or a root is gone.
     #[error("{}\nhint: {}", .0, .0.hint.as_deref().unwrap_or("nothing is done until the user has acted"))]
     NeedsOperator(Box<Failure>),
+    /// The user agreed to have something else served from these roots, or what they agreed to cannot be read.
+    #[error("{}\nhint: {}", .0, .0.hint.as_deref().unwrap_or("the user has to agree"))]
+    NotAgreed(Box<Failure>),
     /// A step on the disk ended without a result.
     #[error("a step on the disk ended without a result: {0}")]
     Step(#[from] tokio::task::JoinError),

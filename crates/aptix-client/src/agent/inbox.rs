@@ -12,6 +12,7 @@ use aptix_model::state::BatchState;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::open_batches::Step;
 use super::questions::Desk;
 use crate::connection::{CallError, Change, Connection, Feed, FeedEvent, Incoming};
 
@@ -28,6 +29,8 @@ pub(super) struct Arrival {
     pub(super) revision: Revision,
     /// The feed's position after it, if the server states one.
     pub(super) cursor: Option<Cursor>,
+    /// Whether it frees or ends a batch, if the server states the step that it is.
+    pub(super) step: Option<Step>,
     /// The batch, if it is free to be applied.
     pub(super) work: Option<Work>,
 }
@@ -58,6 +61,7 @@ pub(super) struct Inbox {
 struct Noted {
     revision: Revision,
     cursor: Option<Cursor>,
+    means: Option<Step>,
     step: Option<EventFacts>,
     work: Option<(BatchId, Change, CancellationToken)>,
 }
@@ -102,7 +106,7 @@ async fn forward(
     mut events: mpsc::Receiver<Noted>,
     arrivals: mpsc::Sender<Arrival>,
 ) -> CallError {
-    while let Some(Noted { revision, cursor, step, work }) = events.recv().await {
+    while let Some(Noted { revision, cursor, means, step, work }) = events.recv().await {
         let work = match work {
             Some((batch, Change::Omitted, withdrawn)) => match connection.approved(batch).await {
                 Ok((Change::Approved(content), step)) => Some(Work { batch, content, step, withdrawn }),
@@ -112,7 +116,7 @@ async fn forward(
             Some((batch, Change::Approved(content), withdrawn)) => Some(Work { batch, content, step, withdrawn }),
             _ => None,
         };
-        if arrivals.send(Arrival { revision, cursor, work }).await.is_err() {
+        if arrivals.send(Arrival { revision, cursor, step: means, work }).await.is_err() {
             break;
         }
     }
@@ -131,6 +135,7 @@ fn noted(
         tracing::error!(%revision, BatchId = batch.map(tracing::field::display), %why,
             "an event cannot be understood and is passed over; a newer version of aptix may be needed");
     }
+    let means = batch.zip(step.as_ref()).and_then(|(batch, step)| meaning(batch, step, &change));
     let work = match (batch, change) {
         (Some(batch), change @ (Change::Approved(_) | Change::Omitted)) => {
             // A batch comes twice if it was approved before the first event about it was sent. That event's own step is an
@@ -149,5 +154,15 @@ fn noted(
         (Some(_), Change::Waits) | (None, _) => None,
     };
     // Of an event that waits behind many others little is kept.
-    Noted { revision, cursor, step: step.filter(|_| is_near), work }
+    Noted { revision, cursor, means, step: step.filter(|_| is_near), work }
+}
+
+/// What an event means for the position to resume from. The step is that of the event, and the change that of the batch as it is
+/// now: one that has ended since may be open again after a restore.
+fn meaning(batch: BatchId, step: &EventFacts, change: &Change) -> Option<Step> {
+    if !step.state.is_open() {
+        return Some(Step::Ends(batch));
+    }
+    let is_free = step.state == BatchState::Approved || matches!(change, Change::Approved(_) | Change::Omitted);
+    is_free.then_some(Step::Frees(batch))
 }

@@ -60,7 +60,7 @@ pub(super) async fn run(session: &Session) -> Result<(), AgentError> {
                 if !std::mem::replace(&mut is_logged, true) {
                     tracing::warn!(%error, "batches of this workstation wait until the server takes them");
                 }
-                tokio::time::sleep(backoff.wait()).await;
+                tokio::time::sleep(backoff.wait_after(&error)).await;
                 continue;
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! It trusts nothing that the server sends: every batch is checked again, and the agent's own user decides.
 
+mod agreement;
 mod answer_places;
 mod approval;
 mod attempt;
@@ -14,6 +15,7 @@ mod executor;
 mod inbox;
 mod local_batches;
 mod local_entry;
+mod open_batches;
 mod questions;
 mod queue;
 mod quota;
@@ -57,7 +59,8 @@ const SERVED: Duration = Duration::from_secs(120);
 /// `new_id` is the agent's name from now on, if it has none yet.
 ///
 /// # Errors
-/// When another agent serves one of the roots, or the disk refuses what the agent cannot work without.
+/// When another agent serves one of the roots, when the user has not agreed to what is to be served, or when the disk refuses what
+/// the agent cannot work without.
 pub async fn serve(
     local: Workspace,
     service: Service,
@@ -65,6 +68,10 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> Result<(), AgentError> {
     let locks = local.lock_agent()?;
+    let approval = Approval::new(service.approve, service.attended);
+    if !agreement::agree(&local, &service, &approval, &stop).await? {
+        return Ok(());
+    }
     outbox::adopt::adopt(&local)?;
     let id = notes::agent_id(&local, new_id)?;
     let noted = notes::position(&local, &service.server.url.to_string(), &service.workspace)?;
@@ -79,7 +86,6 @@ pub async fn serve(
     if let Err(error) = service.policy.read(&local) {
         tracing::error!(%error, "every batch is refused until the policy can be followed");
     }
-    let approval = Approval::new(service.approve, service.attended);
     let (quota, places, moved) = (Arc::default(), AnswerPlaces::default(), Once::new());
     let agent = Arc::new(Agent { local: Arc::new(local), service, id, approval, stop, quota, places, moved });
     let mut upkeep = JoinSet::new();
@@ -111,7 +117,7 @@ async fn serve_on(agent: &Arc<Agent>, progress: &mut Progress) -> Result<(), Age
             tracing::warn!(%why, from = %start, "the server does not have the events asked for");
             progress.position = Position::Revision(start);
         }
-        let wait = backoff.wait();
+        let wait = backoff.wait_after(&why);
         tracing::warn!(%why, milliseconds = wait.as_millis(), "waiting before connecting to {} again", agent.service.server.url);
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
@@ -123,7 +129,7 @@ async fn serve_on(agent: &Arc<Agent>, progress: &mut Progress) -> Result<(), Age
 /// Where to read from when the server does not have the events asked for. The states and the outbox identify batches that come
 /// again.
 fn other_start(why: &CallError) -> Option<Revision> {
-    let CallError::Refused { failures, oldest } = why else { return None };
+    let CallError::Refused { failures, oldest, .. } = why else { return None };
     failures.iter().find_map(|failure| match (failure.reason, failure.detail) {
         (Reason::Compacted, _) => Some(Revision(oldest.unwrap_or(1).saturating_sub(1))),
         (Reason::HistoryChanged, _) | (_, Some(Detail::FutureRevision)) => Some(Revision(0)),

@@ -1,13 +1,14 @@
 //! Which batches run at the same time: those that name the same file run in the order of their revisions (WS-MOD 3.2),
-//! never in the order of any clock. And up to which event of the feed everything was handled.
+//! never in the order of any clock. And from which event of the feed to resume.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use aptix_model::batch::{FilePatch, Target};
-use aptix_model::id::Revision;
+use aptix_model::id::{BatchId, Revision};
 use aptix_model::path::fold;
 
 use super::inbox::{Arrival, Work};
+use super::open_batches::OpenBatches;
 use crate::connection::Position;
 
 /// Batches that wait or run.
@@ -20,6 +21,8 @@ pub(super) struct Queue {
     handled: Position,
     /// The events after it, in the order of their revisions.
     events: VecDeque<Event>,
+    /// The batches that hold the position back.
+    open: OpenBatches,
 }
 
 #[derive(Debug)]
@@ -48,7 +51,7 @@ impl Event {
 impl Queue {
     /// A queue of the events after a position.
     pub(super) fn after(handled: Position) -> Self {
-        Self { handled, events: VecDeque::new() }
+        Self { handled, events: VecDeque::new(), open: OpenBatches::default() }
     }
 
     /// Whether no more should be added for now.
@@ -58,8 +61,12 @@ impl Queue {
 
     /// Adds the next event. `root` is the name of the root if there is only one.
     pub(super) fn add(&mut self, arrival: Arrival, root: Option<&str>) {
-        let Arrival { revision, cursor, work } = arrival;
-        let position = match (cursor, self.events.back().map_or(self.handled, |event| event.position)) {
+        let Arrival { revision, cursor, step, work } = arrival;
+        let before = self.events.back().map_or(self.handled, |event| event.position);
+        if let Some(step) = step {
+            self.open.note(step, revision, before);
+        }
+        let position = match (cursor, before) {
             (Some(cursor), _) => Position::Cursor(cursor),
             (None, Position::Revision(_)) => Position::Revision(revision),
             // The server binds positions, and could not read this event's own: the one before is still good.
@@ -97,13 +104,18 @@ impl Queue {
         }
     }
 
-    /// The position up to which everything was handled.
-    pub(super) fn handled(&mut self) -> Position {
+    /// Notes that the server will not state the end of a batch.
+    pub(super) fn release(&mut self, batch: BatchId) {
+        self.open.release(batch);
+    }
+
+    /// The position to resume from: everything before it was handled, and has ended at the server.
+    pub(super) fn resume(&mut self) -> Position {
         while let Some(event) = self.events.front().filter(|event| event.is_handled()) {
             self.handled = event.position;
             self.events.pop_front();
         }
-        self.handled
+        self.open.resume(self.handled)
     }
 }
 
@@ -145,6 +157,7 @@ mod tests {
     use aptix_model::state::BatchState;
     use tokio_util::sync::CancellationToken;
 
+    use super::super::open_batches::Step;
     use super::*;
 
     /// The event of a revision with a batch of this number, created at this time.
@@ -168,9 +181,10 @@ mod tests {
             source: Source::Submitted,
             reverted_by: None,
             is_restricted: false,
+            removed_content: None,
         };
         let work = Work { batch, content: Ok(Box::new(record)), step: None, withdrawn: CancellationToken::new() };
-        Arrival { revision: Revision(revision), cursor: None, work: Some(work) }
+        Arrival { revision: Revision(revision), cursor: None, step: None, work: Some(work) }
     }
 
     fn path(text: &str) -> Target {
@@ -200,9 +214,9 @@ mod tests {
         queue.add(event(5, 2, 40, None, &[path("c.txt")]), Some("ws"));
         queue.add(event(6, 6, 50, None, &[path("b.txt")]), Some("ws"));
         assert_eq!(begun(&mut queue), ["002"], "what waits for a file holds the others back that it names");
-        assert_eq!(queue.handled(), Position::START);
+        assert_eq!(queue.resume(), Position::START);
         queue.end(Revision(1));
-        assert_eq!(queue.handled(), Position::Revision(Revision(1)));
+        assert_eq!(queue.resume(), Position::Revision(Revision(1)));
         let mut order = Vec::new();
         loop {
             let now = begin(&mut queue);
@@ -228,24 +242,46 @@ mod tests {
     #[test]
     fn what_was_handled_is_named_by_its_own_cursor() {
         let bound = |revision| Cursor { history: HistoryId(Uuid::nil()), revision, digest: Sha256Digest::EMPTY };
-        let idle = |revision, cursor| Arrival { revision, cursor, work: None };
+        let idle = |revision, cursor| Arrival { revision, cursor, step: None, work: None };
         let [first, second, third] = [1, 2, 3].map(Revision);
         let mut queue = Queue::after(Position::START);
         queue.add(Arrival { cursor: Some(bound(first)), ..event(1, 1, 10, None, &[path("a.txt")]) }, None);
-        assert_eq!((begun(&mut queue).len(), queue.handled()), (1, Position::START));
+        assert_eq!((begun(&mut queue).len(), queue.resume()), (1, Position::START));
         queue.end(first);
-        assert_eq!(queue.handled(), Position::Cursor(bound(first)));
+        assert_eq!(queue.resume(), Position::Cursor(bound(first)));
         queue.add(idle(second, None), None);
-        assert_eq!(queue.handled(), Position::Cursor(bound(first)));
+        assert_eq!(queue.resume(), Position::Cursor(bound(first)));
         queue.add(idle(third, Some(bound(third))), None);
-        assert_eq!(queue.handled(), Position::Cursor(bound(third)));
+        assert_eq!(queue.resume(), Position::Cursor(bound(third)));
+    }
+
+    #[test]
+    fn a_batch_that_was_handled_comes_again_until_the_server_states_its_end() {
+        let mut queue = Queue::after(Position::START);
+        let freed = event(5, 1, 10, None, &[path("a.txt")]);
+        let batch = freed.work.as_ref().unwrap().batch;
+        let idle = |revision, step| Arrival { revision: Revision(revision), cursor: None, step, work: None };
+        queue.add(idle(4, None), None);
+        queue.add(Arrival { step: Some(Step::Frees(batch)), ..freed }, None);
+        assert_eq!(begun(&mut queue).len(), 1);
+        queue.end(Revision(5));
+        queue.add(idle(6, None), None);
+        assert_eq!(queue.resume(), Position::Revision(Revision(4)));
+        queue.add(event(7, 2, 10, None, &[path("a.txt")]), None);
+        queue.add(idle(8, Some(Step::Ends(batch))), None);
+        assert_eq!(queue.resume(), Position::Revision(Revision(4)), "an event before its end is not handled");
+        assert_eq!(begun(&mut queue).len(), 1);
+        queue.end(Revision(7));
+        assert_eq!(queue.resume(), Position::Revision(Revision(8)));
     }
 
     #[test]
     fn a_server_without_cursors_is_read_by_revision() {
         let mut queue = Queue::after(Position::START);
-        (1..=9).map(Revision).for_each(|revision| queue.add(Arrival { revision, cursor: None, work: None }, None));
+        (1..=9)
+            .map(Revision)
+            .for_each(|revision| queue.add(Arrival { revision, cursor: None, step: None, work: None }, None));
         assert_eq!(queue.events.len(), 1, "what needs nothing takes no room");
-        assert_eq!(queue.handled(), Position::Revision(Revision(9)));
+        assert_eq!(queue.resume(), Position::Revision(Revision(9)));
     }
 }

@@ -37,6 +37,9 @@ pub struct Service {
     pub approve: Approve,
     /// Who there is to be asked.
     pub attended: Attended,
+    /// Whether the user agrees to serve this, whatever else these roots served before. Otherwise the person at the terminal is
+    /// asked, and without one the agent ends.
+    pub is_agreed: bool,
     /// What batches may do; read again for every batch.
     pub policy: Arc<PolicyFiles>,
     /// Who answers the server's questions.
@@ -87,7 +90,7 @@ impl Agent {
         Actor { kind: ActorKind::Agent, name: Some(self.id.to_string()) }
     }
 
-    /// Keeps the position of the last event that was handled for the next start. Where that fails, events come again.
+    /// Keeps the position to resume from for the next start. Where that fails, events come again.
     pub(super) async fn remember(self: &Arc<Self>, position: Position) -> Result<(), AgentError> {
         let noted = match position {
             Position::Revision(revision) => Noted { revision, cursor: None },
@@ -114,7 +117,7 @@ pub(super) fn removed_state(local: &Workspace) -> Option<PathBuf> {
 
 /// What passes from one connection to the next.
 pub(super) struct Progress {
-    /// The last event that was handled.
+    /// The position to resume from.
     pub(super) position: Position,
     /// The secret of the lease that was held last.
     pub(super) held: LeaseSecret,
@@ -156,6 +159,11 @@ impl Session {
     /// Notes that the server finds the report of a batch wrong: nothing waits for it any more.
     pub(super) fn refuse(&self, batch: BatchId) {
         self.with_refusals(|refusals| refusals.wrong.insert(batch));
+    }
+
+    /// Whether the server finds the report of a batch wrong.
+    pub(super) fn is_refused(&self, batch: BatchId) -> bool {
+        self.with_refusals(|refusals| refusals.wrong.contains(&batch))
     }
 
     /// Notes that a batch which was applied here ended at the server without being applied.

@@ -70,10 +70,7 @@ pub(super) async fn run(agent: &Arc<Agent>, progress: &mut Progress) -> Result<O
     reader.abort_all();
     Ok(Some(match reader.join_next().await {
         Some(Ok(why)) => why,
-        _ => CallError::Refused {
-            failures: vec![Failure::new(Reason::LeaseLost, "the lease is not in force any more")],
-            oldest: None,
-        },
+        _ => CallError::refused(Failure::new(Reason::LeaseLost, "the lease is not in force any more")),
     }))
 }
 
@@ -107,9 +104,10 @@ async fn work(
     loop {
         while !ends && let Some((revision, work)) = queue.begin() {
             let session = Arc::clone(session);
-            running.spawn(async move { (revision, executor::handle(&session, work).await) });
+            let batch = work.batch;
+            running.spawn(async move { ((revision, batch), executor::handle(&session, work).await) });
         }
-        *position = queue.handled();
+        *position = queue.resume();
         if ends && running.is_empty() {
             if starts_over {
                 *position = Position::START;
@@ -121,7 +119,12 @@ async fn work(
             () = agent.stop.cancelled(), if !ends => ends = true,
             () = session.alive.cancelled(), if !ends => ends = true,
             Some(ended) = running.join_next() => match ended? {
-                (revision, Ok(()) | Err(Unfinished::Withdrawn)) => queue.end(revision),
+                ((revision, batch), Ok(()) | Err(Unfinished::Withdrawn)) => {
+                    queue.end(revision);
+                    if session.is_refused(batch) {
+                        queue.release(batch);
+                    }
+                }
                 // It has to come again, and with it all that came after it.
                 (_, Err(Unfinished::Interrupted)) => ends = true,
                 (_, Err(Unfinished::Failed(error))) => return Err(error),

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use aptix_model::failure::Visible;
 use aptix_model::id::{AgentId, IdError};
 
-use crate::agent::{Approve, Attended, FromDisk, Service, serve};
+use crate::agent::{AgentError, Approve, Attended, FromDisk, Service, serve};
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::roots::root::RootSpec;
 
 use super::exit::Exit;
 use super::home_dirs::HomeDirs;
+use super::output;
 use super::server::ServerArgs;
 use super::serving;
 
@@ -24,6 +26,9 @@ pub(super) struct Args {
     /// Who decides whether a batch is written
     #[arg(long, value_enum, default_value_t = Approve::Ask)]
     approve: Approve,
+    /// Agree to serve this, although another server, workspace or other roots were agreed to before
+    #[arg(long = "agree")]
+    is_agreed: bool,
 }
 
 /// Serves; `new_id` is the agent's name from now on, if it has none yet.
@@ -33,7 +38,16 @@ pub(super) async fn run(args: Args, homes: &HomeDirs, new_id: Result<AgentId, Id
     let directories = args.roots.iter().map(|root| std::path::absolute(&root.dir)).collect::<Result<_, _>>()?;
     let answering = Arc::new(FromDisk { workspace: Some(workspace.clone()), directories });
     let (approve, attended) = (args.approve, Attended::OnTerminal);
-    let service = Service { server, workspace, approve, attended, policy, answering };
+    let is_agreed = args.is_agreed;
+    let service = Service { server, workspace, approve, attended, is_agreed, policy, answering };
     let new_id = new_id?;
-    serving::run(args.roots, homes, |local, stop| serve(local, service, new_id, stop)).await
+    let ended = serving::run(args.roots, homes, |local, stop| serve(local, service, new_id, stop)).await;
+    match ended.as_ref().err().and_then(|error| error.downcast_ref()) {
+        Some(AgentError::NotAgreed(failure)) => {
+            output::say(&format!("error: {}", Visible(&failure.to_string())));
+            output::say(&format!("hint: {}", failure.hint.as_deref().unwrap_or_default()));
+            Ok(Exit::Refused)
+        }
+        _ => ended,
+    }
 }

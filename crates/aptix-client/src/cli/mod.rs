@@ -27,6 +27,7 @@ mod show;
 mod submit;
 mod token;
 mod tools;
+mod trust;
 mod undo;
 mod usage;
 mod writing;
@@ -44,12 +45,14 @@ use uuid::Uuid;
 use self::command::{Cli, Command, Traces};
 use self::exit::Exit;
 use self::output::{Form, interrupted};
+use crate::workspace::fs::core_dump;
 use crate::workspace::roots::workspace::Workspace;
 use crate::workspace::wall::{self, Wall};
 
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
+    core_dump::leave_none();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Which server, and which workspace on it.
 #[derive(clap::Args, Debug)]
 pub(super) struct ServerArgs {
-    /// Where the server listens: http://HOST:PORT
+    /// Where the server listens: https://HOST:PORT, or http://HOST:PORT without TLS
     #[arg(long, value_name = "URL")]
     pub(super) server: ServerUrl,
     /// The workspace
@@ -83,7 +83,9 @@ pub(super) async fn run_sending(
 /// Prints why a call about a batch that is not stored was refused.
 pub(super) fn show_refused(form: Form, batch: &Batch, error: CallError) -> Exit {
     let exit = match error.reason() {
-        Some(Reason::Internal | Reason::ResourceExhausted) | None => Exit::Environment,
+        Some(Reason::DeadlineExceeded | Reason::Internal | Reason::ResourceExhausted | Reason::OverLimit) | None => {
+            Exit::Environment
+        }
         Some(_) => Exit::Refused,
     };
     show(form, &BatchView::new(batch, Err(&error.into_failures().into())));
@@ -177,7 +179,9 @@ pub(super) async fn wait_for_end(server: &ServerArgs, batch: BatchId) -> Result<
             Err(error) => waiting.after(error).await?,
             Ok(record) if record.state.is_open() => {
                 let why = "it stopped telling about the batch before the batch had ended".to_owned();
-                waiting.after(CallError::Unreachable { server: server.server.to_string(), why }).await?;
+                waiting
+                    .after(CallError::Unreachable { server: server.server.to_string(), why, retry_after: None })
+                    .await?;
             }
             Ok(record) => return Ok(record),
         }
@@ -220,7 +224,7 @@ impl Waiting {
 
     /// Waits a little if that can help, else gives the error back.
     async fn after(&mut self, error: CallError) -> Result<(), CallError> {
-        let wait = self.backoff.wait();
+        let wait = self.backoff.wait_after(&error);
         if !matches!(error, CallError::Unreachable { .. }) || Instant::now() + wait > self.until {
             return Err(error);
         }

@@ -39,7 +39,7 @@ use super::token::TokenArgs;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
-    /// Where the server listens: http://HOST:PORT; when absent, the batches of the workspace here are looked at
+    /// Where the server listens: https://HOST:PORT, or http://HOST:PORT without TLS; when absent, the batches of the workspace here are looked at
     #[arg(long, value_name = "URL", requires = "workspace", conflicts_with = "roots")]
     server: Option<ServerUrl>,
     /// The workspace at the server
@@ -216,7 +216,7 @@ async fn show_found(form: Form, connection: &Connection, prefix: &IdPrefix) -> R
             None => break,
         }
     }
-    let refused = |failure| CallError::Refused { failures: vec![failure], oldest: None };
+    let refused = CallError::refused;
     let found = batches.into_iter().map(|batch| (batch.to_string(), batch)).collect();
     let hint = "`aptix batches` lists the batches of the workspace";
     let (record, steps) = connection.get_with_steps(prefix.only(found, hint).map_err(refused)?).await?;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 
+use super::trust::TrustArgs;
 use crate::connection::{Credentials, Server, ServerUrl, Token};
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, SystemDisk};
@@ -27,6 +28,8 @@ pub(super) struct TokenArgs {
     /// A file with the token for the server; otherwise that in $APTIX_TOKEN, or that which `aptix login` keeps
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) trust: TrustArgs,
     /// The directory with the tokens that are kept.
     #[arg(skip)]
     kept: Option<PathBuf>,
@@ -41,7 +44,7 @@ impl TokenArgs {
     /// The server, with the token that is sent to it.
     pub(super) fn server(&self, url: &ServerUrl) -> Server {
         let credentials = self.given_source().unwrap_or_else(|| Arc::new(Kept(self.kept_for(url))));
-        Server { url: url.clone(), credentials }
+        Server { trust: self.trust.trust(), ..Server::new(url.clone(), credentials) }
     }
 
     /// The token that is given by a file or the variable.

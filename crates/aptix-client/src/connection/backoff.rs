@@ -3,6 +3,11 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
+use super::CallError;
+
+/// The longest that is waited because the server asks for it.
+const LONGEST_ASKED: Duration = Duration::from_secs(300);
+
 /// The waits of one thing that keeps failing.
 #[derive(Clone, Debug)]
 pub(crate) struct Backoff {
@@ -23,6 +28,11 @@ impl Backoff {
         self.next = (whole * 2).min(self.most);
         let draw = u32::try_from(RandomState::new().hash_one(()) % 1001).unwrap_or_default();
         whole / 2 + whole / 2000 * draw
+    }
+
+    /// The next wait after this error: as long as the server asks for, if that is longer, and up to five minutes of it.
+    pub(crate) fn wait_after(&mut self, error: &CallError) -> Duration {
+        self.wait().max(error.retry_after().unwrap_or_default().min(LONGEST_ASKED))
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
+use tokio_rustls::rustls::Error as TlsError;
 use tonic::{Code, Status};
 use tonic_types::{FieldViolation, StatusExt};
 
@@ -12,6 +13,17 @@ use super::server_url::ServerUrl;
 
 /// What to do about a server that does not know a call.
 const NO_SUCH_CALL: &str = "update the server, or run an aptix of the server's version";
+
+/// What to do about a server that does not prove who it is.
+const UNTRUSTED: &str =
+    "see that the address names the server as its certificate does, and name its authority with --ca FILE";
+
+/// What to do about a server that does not accept who this side is.
+const UNACCEPTED: &str =
+    "see that --client-certificate FILE is of an authority that the server trusts and has not expired";
+
+/// What the text of an error begins with that is an alert of TLS.
+const ALERT: &str = "received fatal alert: ";
 
 /// Why a call gave no usable answer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -22,6 +34,24 @@ pub enum CallError {
         /// The server.
         server: String,
         /// The system's message.
+        why: String,
+        /// The least time to wait before the call is made again, if the server stated one.
+        retry_after: Option<Duration>,
+    },
+    /// The server does not prove that it is the one that was asked for. Nothing was sent to it.
+    #[error("the server {server} is not trusted: {why}; {UNTRUSTED}")]
+    Untrusted {
+        /// The server.
+        server: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The server refuses the certificate of this side. The call did not reach it.
+    #[error("the server {server} refuses the connection: {why}; {UNACCEPTED}")]
+    Unaccepted {
+        /// The server.
+        server: String,
+        /// The alert of TLS.
         why: String,
     },
     /// The server does not know the call: it is of another version, or a program that is no Aptix server.
@@ -37,6 +67,8 @@ pub enum CallError {
         failures: Vec<Failure>,
         /// For COMPACTED: the first revision that is still kept.
         oldest: Option<u64>,
+        /// The least time to wait before the call is made again, if the server stated one.
+        retry_after: Option<Duration>,
     },
     /// The server's answer cannot be understood.
     #[error("the server's answer cannot be understood: {}", list(failures))]
@@ -48,7 +80,23 @@ pub enum CallError {
 
 impl CallError {
     pub(super) fn unreachable(server: &ServerUrl, why: String) -> Self {
-        Self::Unreachable { server: server.to_string(), why }
+        Self::Unreachable { server: server.to_string(), why, retry_after: None }
+    }
+
+    /// The server refused a call for this reason, or would.
+    pub(crate) fn refused(failure: Failure) -> Self {
+        Self::Refused { failures: vec![failure], oldest: None, retry_after: None }
+    }
+
+    /// A connection that could not be opened.
+    pub(super) fn from_transport(server: &ServerUrl, error: &tonic::transport::Error) -> Self {
+        let why = innermost(error);
+        match tls_error(error) {
+            // An alert is what the server found wrong.
+            Some(TlsError::AlertReceived(_)) => Self::Unaccepted { server: server.to_string(), why },
+            Some(_) => Self::Untrusted { server: server.to_string(), why },
+            None => Self::unreachable(server, why),
+        }
     }
 
     pub(super) fn silent(server: &ServerUrl, waited: Duration) -> Self {
@@ -58,11 +106,16 @@ impl CallError {
     pub(super) fn from_status(server: &ServerUrl, status: &Status) -> Self {
         let details = status.get_error_details();
         let Some(info) = details.error_info() else { return Self::from_bare_status(server, status) };
+        let retry_after = details.retry_info().and_then(|info| info.retry_delay);
         let detail = info.metadata.get("detail").and_then(|word| Detail::from_code(word));
         let (sentence, hint) = without_hint(status.message());
         let message = without_reason(sentence).2;
         let whole = match Reason::from_code(&info.reason) {
-            Some(Reason::Unavailable) => return Self::unreachable(server, message.to_owned()),
+            Some(Reason::Unavailable) => {
+                let (server, why) = (server.to_string(), message.to_owned());
+                return Self::Unreachable { server, why, retry_after };
+            }
+            Some(Reason::Unimplemented) => return Self::NoSuchCall { server: server.to_string() },
             Some(reason) => Failure { detail, hint, ..Failure::new(reason, message) },
             None => Failure { hint, ..Failure::new(Reason::Internal, format!("{}: {sentence}", info.reason)) },
         };
@@ -72,15 +125,19 @@ impl CallError {
         if failures.is_empty() {
             failures.push(whole);
         }
-        Self::Refused { failures, oldest }
+        Self::Refused { failures, oldest, retry_after }
     }
 
     /// A status without a reason comes from the transport, or from the gRPC library on either side.
     fn from_bare_status(server: &ServerUrl, status: &Status) -> Self {
+        let why = status.source().map_or_else(|| status.message().to_owned(), innermost);
+        // The server's alert comes after the handshake has ended on this side, and HTTP/2 keeps only the text of the error.
+        if why.starts_with(ALERT) {
+            return Self::Unaccepted { server: server.to_string(), why };
+        }
         let lost = status.source().is_some() && matches!(status.code(), Code::Unknown | Code::Internal);
         let passing = matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded | Code::Cancelled);
         if lost || passing {
-            let why = status.source().map_or_else(|| status.message().to_owned(), innermost);
             return Self::unreachable(server, why);
         }
         let reason = match status.code() {
@@ -95,7 +152,7 @@ impl CallError {
             _ => Reason::Internal,
         };
         let failure = Failure::new(reason, format!("{}: {}", status.code().description(), status.message()));
-        Self::Refused { failures: vec![failure], oldest: None }
+        Self::refused(failure)
     }
 
     /// The first reason the server gave, if it gave one.
@@ -103,15 +160,40 @@ impl CallError {
     pub fn reason(&self) -> Option<Reason> {
         match self {
             Self::Refused { failures, .. } => failures.first().map(|failure| failure.reason),
-            Self::Unreachable { .. } | Self::NoSuchCall { .. } | Self::Answer { .. } => None,
+            Self::Unreachable { .. }
+            | Self::Untrusted { .. }
+            | Self::Unaccepted { .. }
+            | Self::NoSuchCall { .. }
+            | Self::Answer { .. } => None,
         }
     }
 
-    /// Whether the same call may succeed later. A server that does not know the call may be updated.
+    /// The least time to wait before the call is made again, if the server stated one.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unreachable { retry_after, .. } | Self::Refused { retry_after, .. } => *retry_after,
+            Self::Untrusted { .. } | Self::Unaccepted { .. } | Self::NoSuchCall { .. } | Self::Answer { .. } => None,
+        }
+    }
+
+    /// Whether the same call may succeed later. A server that does not know the call may be updated, and either side may get another
+    /// certificate.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::NoSuchCall { .. })
-            || matches!(self.reason(), Some(Reason::ResourceExhausted | Reason::Internal | Reason::LeaseLost))
+        matches!(
+            self,
+            Self::Unreachable { .. } | Self::Untrusted { .. } | Self::Unaccepted { .. } | Self::NoSuchCall { .. }
+        ) || matches!(
+            self.reason(),
+            Some(
+                Reason::ResourceExhausted
+                    | Reason::OverLimit
+                    | Reason::DeadlineExceeded
+                    | Reason::Internal
+                    | Reason::LeaseLost
+            )
+        )
     }
 
     /// The error as what a report or `--json` carries.
@@ -121,6 +203,14 @@ impl CallError {
             Self::Unreachable { .. } => vec![
                 Failure::new(Reason::Unavailable, self.to_string()).hint("see that the server runs, then try again"),
             ],
+            Self::Untrusted { server, why } => {
+                let message = format!("the server {server} is not trusted: {why}");
+                vec![Failure::new(Reason::Unavailable, message).hint(UNTRUSTED)]
+            }
+            Self::Unaccepted { server, why } => {
+                let message = format!("the server {server} refuses the connection: {why}");
+                vec![Failure::new(Reason::Unavailable, message).hint(UNACCEPTED)]
+            }
             Self::NoSuchCall { server } => {
                 let message =
                     format!("the server {server} does not know a call of aptix {}", env!("CARGO_PKG_VERSION"));
@@ -185,6 +275,20 @@ fn positions(field: &str) -> (Option<usize>, Option<usize>) {
         rest.split_once(']')?.0.parse().ok()
     };
     (position("files["), position("changes["))
+}
+
+/// The error of TLS that caused another one, if one did.
+fn tls_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e TlsError> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        // An error of I/O does not name the one that it wraps as its source, but the source of that.
+        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        next = wrapped.map(|wrapped| wrapped as &(dyn Error + 'static)).or_else(|| error.source());
+    }
+    None
 }
 
 /// The message of the root cause; the layers above it only say that something failed.

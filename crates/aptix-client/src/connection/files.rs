@@ -159,10 +159,17 @@ impl Connection {
             let message = v1::StatUploadRequest { workspace_id: self.workspace.to_string(), blob: Some(blob.into()) };
             match self.answer(self.files().stat_upload(timed(message, ANSWER))).await {
                 Ok(found) if !found.is_in_progress => return found.received_bytes.min(blob.size_bytes),
-                Err(CallError::Refused { .. } | CallError::NoSuchCall { .. } | CallError::Answer { .. }) => return 0,
+                Err(
+                    CallError::Refused { .. }
+                    | CallError::Unaccepted { .. }
+                    | CallError::NoSuchCall { .. }
+                    | CallError::Answer { .. },
+                ) => return 0,
                 // The server may not have noticed yet that the connection is lost, or is being started.
-                Ok(_) | Err(CallError::Unreachable { .. }) if look < looks => tokio::time::sleep(LOOK_AFTER).await,
-                Ok(_) | Err(CallError::Unreachable { .. }) => {}
+                Ok(_) | Err(CallError::Unreachable { .. } | CallError::Untrusted { .. }) if look < looks => {
+                    tokio::time::sleep(LOOK_AFTER).await
+                }
+                Ok(_) | Err(CallError::Unreachable { .. } | CallError::Untrusted { .. }) => {}
             }
         }
         0

@@ -1,8 +1,8 @@
 //! One connection to a server: opened, with a deadline for each call and a limit for each message.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use aptix_model::failure::Failure;
 use aptix_model::id::WorkspaceId;
 use aptix_model::limits::MESSAGE_BYTES;
 use aptix_model::wire::v1;
@@ -14,9 +14,10 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
 
-use super::call_error::{CallError, innermost};
+use super::call_error::CallError;
+use super::route::Route;
 use super::server_url::ServerUrl;
-use super::token::{Bearer, Server};
+use super::token::{Bearer, Server, Token};
 
 /// How long the server may take to be reached.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -44,8 +45,8 @@ impl Connection {
     /// Connects.
     ///
     /// # Errors
-    /// [`CallError::Unreachable`] when no server listens there or answers within five seconds; [`CallError::Refused`] when the
-    /// token that is to be sent cannot be had.
+    /// [`CallError::Unreachable`] when no server listens there or answers within five seconds; [`CallError::Untrusted`] when it
+    /// does not prove who it is; [`CallError::Refused`] when the token that is to be sent, or a file of TLS, cannot be had.
     pub async fn open(server: &Server, workspace: &WorkspaceId) -> Result<Self, CallError> {
         let channel = reach(server).await?;
         Ok(Self { server: server.url.clone(), workspace: workspace.clone(), channel })
@@ -109,27 +110,37 @@ pub(super) fn timed<T>(message: T, deadline: Duration) -> Request<T> {
     request
 }
 
-/// Connects to a server and looks up the token for it.
+/// Connects to a server.
 async fn reach(server: &Server) -> Result<Link, CallError> {
-    let credentials = Arc::clone(&server.credentials);
-    let token = tokio::task::spawn_blocking(move || credentials.token()).await;
-    let server = &server.url;
-    let token = token.map_err(|error| CallError::unreachable(server, format!("reading the token failed: {error}")))?;
-    let token = token.map_err(|failure| CallError::Refused { failures: vec![failure], oldest: None })?;
-    let endpoint = Endpoint::from(server.0.clone())
+    let asked = server.clone();
+    let prepared = tokio::task::spawn_blocking(move || prepare(&asked)).await;
+    let (server, route) = (&server.url, &server.route);
+    let prepared =
+        prepared.map_err(|error| CallError::unreachable(server, format!("no connection was prepared: {error}")))?;
+    let (endpoint, token) = prepared.map_err(CallError::refused)?;
+    let connecting = tokio::time::timeout(CONNECT, route.connect(&endpoint)).await;
+    let channel = match connecting {
+        Ok(Ok(channel)) => channel,
+        Ok(Err(error)) => return Err(CallError::from_transport(server, &error)),
+        Err(_) => return Err(CallError::silent(server, CONNECT)),
+    };
+    Ok(InterceptedService::new(channel, Bearer(token)))
+}
+
+/// Reads what a connection to a server needs: its token, and the files of TLS.
+fn prepare(server: &Server) -> Result<(Endpoint, Option<Token>), Failure> {
+    let token = server.credentials.token()?;
+    if token.is_some() && matches!(server.route, Route::Tcp) {
+        server.trust.check_token(&server.url)?;
+    }
+    let endpoint = Endpoint::from(server.url.0.clone())
         .connect_timeout(CONNECT)
         .tcp_nodelay(true)
         .http2_keep_alive_interval(PING_AFTER)
         .keep_alive_timeout(PING_ANSWER)
         .keep_alive_while_idle(true)
         .http2_max_header_list_size(HEADER_BYTES);
-    let connecting = tokio::time::timeout(CONNECT, endpoint.connect()).await;
-    let channel = match connecting {
-        Ok(Ok(channel)) => channel,
-        Ok(Err(error)) => return Err(CallError::unreachable(server, innermost(&error))),
-        Err(_) => return Err(CallError::silent(server, CONNECT)),
-    };
-    Ok(InterceptedService::new(channel, Bearer(token)))
+    Ok((server.trust.prepare(&server.url, endpoint)?, token))
 }
 
 /// Has the server look at the token for it.

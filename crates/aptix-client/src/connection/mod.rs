@@ -12,8 +12,10 @@ mod files;
 mod link;
 pub mod question;
 pub mod receipt;
+pub mod route;
 mod server_url;
 mod token;
+mod trust;
 
 pub use self::batches::{ChangeView, Decision, Page, StateFeed};
 pub use self::call_error::CallError;
@@ -22,3 +24,4 @@ pub use self::files::CloudText;
 pub use self::link::{Connection, check_token};
 pub use self::server_url::ServerUrl;
 pub use self::token::{Credentials, NoToken, Server, Token, TokenError};
+pub use self::trust::{ClearText, ClientCertificate, Trust};

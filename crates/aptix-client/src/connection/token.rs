@@ -9,7 +9,9 @@ use tonic::metadata::AsciiMetadataValue;
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
 
+use super::route::Route;
 use super::server_url::ServerUrl;
+use super::trust::Trust;
 
 /// A token, as its holder sends it. It is never printed.
 #[derive(Clone)]
@@ -83,13 +85,23 @@ pub struct Server {
     pub url: ServerUrl,
     /// Where the token for it comes from.
     pub credentials: Arc<dyn Credentials>,
+    /// How bytes reach it.
+    pub route: Route,
+    /// How it proves who it is, and this side beside the token.
+    pub trust: Trust,
 }
 
 impl Server {
-    /// A server that is called without a token.
+    /// A server that is called without a token. With TLS, the system's authorities are trusted.
     #[must_use]
     pub fn open(url: ServerUrl) -> Self {
-        Self { url, credentials: Arc::new(NoToken) }
+        Self::new(url, Arc::new(NoToken))
+    }
+
+    /// A server that is reached over TCP.
+    #[must_use]
+    pub fn new(url: ServerUrl, credentials: Arc<dyn Credentials>) -> Self {
+        Self { url, credentials, route: Route::Tcp, trust: Trust::default() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The person at the terminal, who sees a change and decides about it.
 
+mod agreement;
 mod dialog;
 mod keyboard;
 mod pager;
@@ -41,6 +42,13 @@ impl Person {
         let mut open = self.0.open();
         let answer = tokio::time::timeout(wait, dialog::may_compare(name, hidden, &mut open)).await;
         matches!(answer, Ok(Ok(true)))
+    }
+
+    /// Shows that something else would be served than was agreed to before, and waits for the answer, however long that
+    /// takes. Anything but a yes is a no.
+    pub(crate) async fn agrees(&self, change: &str) -> bool {
+        let _held = prompt::hold(self.0.size().columns);
+        agreement::agrees(change, &mut self.0.open()).await
     }
 
     /// Shows a proposal, whose digest is `subject`, and waits for the answer. None in time is a no.

@@ -11,10 +11,14 @@ mod room;
 mod scene;
 mod unapplied;
 
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
 use aptix_client::agent::{AgentError, Approve};
 use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
 use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt as _};
 
 use self::scene::{Scene, append, batch, blob, create, eventually, find, id, insert, internal, write};
 use crate::fake_server::refusal;
@@ -166,6 +170,30 @@ async fn reading_resumes_where_it_ended_or_where_the_server_can() {
     scene.server.send(batch(4, "c.txt", create("")));
     scene.report(5, 4).await;
     assert_eq!(scene.file("a.txt"), "mine\n", "what was applied is not applied again over what came after it");
+}
+
+/// A server that states how long to wait is called again no earlier, whether it is over a limit or going down.
+#[tokio::test]
+async fn an_agent_waits_as_long_as_the_server_asks() {
+    const ASKED: Duration = Duration::from_secs(2);
+    let scene = Scene::set(Approve::Auto);
+    let watches = || scene.server.script.lock().unwrap().watched_after.len();
+    eventually("it reads", || watches() == 1).await;
+    for (number, (code, reason)) in
+        [(Code::ResourceExhausted, "OVER_LIMIT"), (Code::Unavailable, "UNAVAILABLE")].into_iter().enumerate()
+    {
+        let mut details = ErrorDetails::with_error_info(reason, "aptix.dev", HashMap::new());
+        details.set_retry_info(Some(ASKED));
+        let refused = Status::with_error_details(code, "wait", details);
+        scene.server.script.lock().unwrap().refuse_watch = [refused].into();
+        scene.server.end_watch();
+        let refused = || scene.server.script.lock().unwrap().refuse_watch.is_empty();
+        eventually("it is refused", refused).await;
+        let began = Instant::now();
+        eventually("it comes again", || watches() == 3 + 2 * number).await;
+        // It was refused a little before that was seen.
+        assert!(began.elapsed() > ASKED * 3 / 4, "{reason}: after {:?}", began.elapsed());
+    }
 }
 
 /// The same batch comes twice before its first report is acknowledged, and again from a server that was set back.

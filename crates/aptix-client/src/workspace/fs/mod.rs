@@ -1,6 +1,7 @@
 //! The system's calls: the disk, opening beneath a directory, error numbers, clocks, the terminal.
 
 pub(crate) mod beneath;
+pub(crate) mod core_dump;
 pub(crate) mod dir_cache;
 pub mod disk;
 pub mod errno;

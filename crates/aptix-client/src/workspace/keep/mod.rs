@@ -1,6 +1,7 @@
 //! What is kept of batches that have ended: for undoing them, for the server, for their session, for the agent.
 
 pub(crate) mod age;
+pub(crate) mod agreement;
 #[doc(hidden)] // public for the tests that look at what is kept
 pub mod clipboards;
 pub(crate) mod ending;

@@ -42,6 +42,7 @@ fn of_batch(number: u32, batch: Batch) -> v1::Batch {
         source: Source::Submitted,
         reverted_by: None,
         is_restricted: false,
+        removed_content: None,
     };
     record.into()
 }

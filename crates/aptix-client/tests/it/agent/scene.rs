@@ -62,7 +62,8 @@ impl Scene {
         let (server, workspace) = (Server::open(self.server.url.parse().unwrap()), "w".parse().unwrap());
         let policy = Arc::new(PolicyFiles::new(&self.place.path().join("config"), Caller::Server));
         let answering = Arc::clone(&self.answering);
-        let service = Service { server, workspace, approve, attended: Attended::Never, policy, answering };
+        let (attended, is_agreed) = (Attended::Never, true);
+        let service = Service { server, workspace, approve, attended, is_agreed, policy, answering };
         self.stop = CancellationToken::new();
         self.agents.spawn(serve(local, service, "agent-1".parse().unwrap(), self.stop.clone()));
     }
