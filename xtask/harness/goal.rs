@@ -34,12 +34,17 @@ impl fmt::Display for Goal {
     }
 }
 
+/// Prints goals that are not gates: one that is missed is shown as such.
+pub(crate) fn report(goals: &[Goal]) {
+    goals.iter().for_each(|goal| println!("{goal}"));
+}
+
 /// Prints the goals.
 ///
 /// # Errors
 /// When one is missed.
 pub(crate) fn check(goals: &[Goal]) -> Result<()> {
-    goals.iter().for_each(|goal| println!("{goal}"));
+    report(goals);
     let missed = goals.iter().filter(|goal| !goal.holds()).count();
     ensure!(missed == 0, "{missed} of {} goals missed", goals.len());
     Ok(())

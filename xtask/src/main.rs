@@ -52,10 +52,13 @@ enum Command {
     Bench {
         /// What to measure.
         subject: harness::Subject,
+        /// Of `submit`, `end-to-end` and `idle`: `--quick`, `--passes`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
     },
-    /// Kill, fail and cut the power of what writes files, in every way there is; `-- --help` lists the ways.
+    /// Kill, fail and cut the power of what writes files, or with `server` of the server; `-- --help` lists the ways.
     Crash {
-        /// Arguments of the harness: suites, `--long`, `--cycles`, `--seed`.
+        /// `server` for the server's harness; arguments of the harness: suites, `--long`, `--cycles`, `--seed`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
@@ -76,6 +79,13 @@ enum Command {
     /// Play histories of prepared batches against a plain reference, with restarts of server and agent; `-- --help` lists the options.
     Prepared {
         /// `--long`, `--count`, `--seed`, `--only`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Play histories of a server, agents and authors over a simulated network, in simulated time, against a plain reference;
+    /// `-- --help` lists the options.
+    Simulate {
+        /// `--long`, `--count`, `--seed`, `--only`, `--keep`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
@@ -103,12 +113,13 @@ fn run() -> anyhow::Result<()> {
         Command::Freeze { check: false } => breaking::freeze(),
         Command::Tidy(args) => tidy::tidy(&args),
         Command::Demo => demo::demo(),
-        Command::Bench { subject } => harness::bench(subject),
+        Command::Bench { subject, args } => harness::bench(subject, &args),
         Command::Crash { args } => harness::crash(&args),
         Command::Answers { args } => harness::answers(&args),
         Command::Replay(args) => harness::replay::replay(&args),
         Command::Differ { args } => harness::differ(&args),
         Command::Prepared { args } => harness::prepared(&args),
+        Command::Simulate { args } => harness::simulate(&args),
         Command::Test => test::test(),
         Command::Ci => ci::ci(),
     }

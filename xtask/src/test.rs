@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::harness::start::build;
-use crate::harness::{answers, crash, differ, prepared, replay};
+use crate::harness::{answers, crash, differ, prepared, replay, simulate};
 use crate::repo::{capture, cargo, target, write_file};
 use crate::steps::{run, step};
 use crate::{node, python, toolchains};
@@ -31,9 +31,11 @@ pub(crate) fn test() -> Result<()> {
     step("doc tests", || run(cargo().args(["test", "--locked", "--quiet", "--workspace", "--all-features", "--doc"])))?;
     answers(&["--gate", "--seed", &SEED.to_string()])?;
     crash(&[] as &[&str])?;
+    crash(&["server", "--seed", &SEED.to_string()])?;
     replay::damaged(SEED)?;
     differ(&["--seed", &SEED.to_string()])?;
     prepared(&["--seed", &SEED.to_string()])?;
+    simulate(&["--seed", &SEED.to_string()])?;
     step("tests", tests)
 }
 

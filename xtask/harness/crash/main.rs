@@ -26,6 +26,8 @@ mod rewriter;
 mod saver;
 mod saves;
 mod sequence;
+#[path = "../strace.rs"]
+mod strace;
 mod syscalls;
 mod tree;
 mod unseeing;

@@ -13,6 +13,7 @@ use crate::failpoints::{open, recover, stopping};
 use crate::job::{Ending, Job};
 use crate::program::{self, private, program};
 use crate::sequence::{Kind, Sequence};
+use crate::strace;
 use crate::tree::{self, lay_out};
 use crate::workers;
 
@@ -192,17 +193,6 @@ impl Case<'_> {
     }
 }
 
-/// Why `strace` cannot be used here.
-fn obstacle() -> Option<String> {
-    match Command::new("strace").args(["-qq", "-e", "trace=none", "true"]).output() {
-        Err(error) => Some(format!("strace cannot be started ({error}); install the package strace")),
-        Ok(output) if !output.status.success() => {
-            Some(format!("strace may not trace here: {}", String::from_utf8_lossy(&output.stderr).trim()))
-        }
-        Ok(_) => None,
-    }
-}
-
 /// The faults that a call is tried with: all of them, or one errno after the other and a kill.
 fn faults(job: &Job, index: usize) -> Vec<Fault> {
     let errors = ERRORS.into_iter().map(Fault::Error).chain([Fault::Kill]);
@@ -210,7 +200,7 @@ fn faults(job: &Job, index: usize) -> Vec<Fault> {
 }
 
 pub(crate) fn run(job: &mut Job) -> Result<Ending> {
-    if let Some(why) = obstacle() {
+    if let Some(why) = strace::obstacle() {
         return Ok(Ending::Skipped(why));
     }
     let aptix = program("aptix")?;

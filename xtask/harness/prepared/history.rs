@@ -1,7 +1,5 @@
 //! A history: what authors, reviewers, other programs and failures do, one after the other; and a shorter one that fails alike.
 
-use anyhow::Result;
-
 use crate::random::Random;
 
 /// Who prepares.
@@ -220,28 +218,4 @@ impl Draw<'_> {
         let (short, replaces) = (self.random.below(8) == 0, other.map(|(batch, _)| batch));
         Step::Prepare { batch, owner, edit, short, replaces }
     }
-}
-
-/// The shortest history found that still fails: parts are left out, half of it first, single steps last.
-pub(crate) fn shrunk(
-    mut steps: Vec<Step>,
-    mut tries: usize,
-    fails: impl Fn(&[Step]) -> Result<bool>,
-) -> Result<Vec<Step>> {
-    let mut size = steps.len() / 2;
-    while size > 0 && tries > 0 {
-        let mut at = 0;
-        while at < steps.len() && tries > 0 {
-            let end = (at + size).min(steps.len());
-            let rest: Vec<Step> = steps.iter().take(at).chain(steps.iter().skip(end)).copied().collect();
-            tries -= 1;
-            if fails(&rest)? {
-                steps = rest;
-            } else {
-                at = end;
-            }
-        }
-        size /= 2;
-    }
-    Ok(steps)
 }

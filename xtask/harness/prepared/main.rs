@@ -15,6 +15,8 @@ mod program;
 #[expect(dead_code, reason = "the crash harness uses all of it")]
 mod random;
 mod reference;
+#[path = "../shrink.rs"]
+mod shrink;
 mod stage;
 mod taken_back;
 #[path = "../workers.rs"]
@@ -26,9 +28,10 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Parser;
 
-use self::history::{Step, shrunk};
+use self::history::Step;
 use self::played::play;
 use self::random::Random;
+use self::shrink::shrunk;
 
 /// Batches of a history in the long run; the histories of the tests are of different lengths up to that.
 const BATCHES: usize = 100;

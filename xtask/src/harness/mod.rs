@@ -6,7 +6,7 @@ pub(crate) mod start;
 
 use std::ffi::OsStr;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use self::corpus::{VERSIONS, corpus};
 use self::start::{Profile, build, debug, harness, optimized};
@@ -22,14 +22,22 @@ pub(crate) enum Subject {
     Engine,
     /// Planning and applying one typical edit in each dialect, beside the search for the same bytes.
     Dialects,
+    /// Submitting batches to a server, beside a unary echo and a log, and what identity, quotas and metrics add.
+    Submit,
+    /// From submitting a batch until it is applied by an agent, beside the sum of its floors.
+    EndToEnd,
+    /// Memory and processor time of a server with idle agents and watchers.
+    Idle,
 }
 
-/// Measures.
+/// Measures; only the benches of the server take arguments.
 ///
 /// # Errors
 ///
 /// When the corpus cannot be fetched, a result is wrong, or a goal is missed.
-pub(crate) fn bench(subject: Subject) -> Result<()> {
+pub(crate) fn bench(subject: Subject, args: &[String]) -> Result<()> {
+    let is_of_server = matches!(subject, Subject::Submit | Subject::EndToEnd | Subject::Idle);
+    ensure!(is_of_server || args.is_empty(), "this bench takes no arguments");
     match subject {
         Subject::Agent => {
             let program = ["build", "--locked", "--release", "--package", "aptix-client", "--bin", "aptix"];
@@ -41,16 +49,28 @@ pub(crate) fn bench(subject: Subject) -> Result<()> {
             step("bench engine", || run(optimized("engine").arg(list)))
         }
         Subject::Dialects => step("bench dialects", || run(&mut optimized("dialects"))),
+        Subject::Submit => bench_server("submit", args),
+        Subject::EndToEnd => bench_server("end-to-end", args),
+        Subject::Idle => bench_server("idle", args),
     }
 }
 
-/// Builds the programs and lets the crash harness kill them.
+fn bench_server(subject: &str, args: &[String]) -> Result<()> {
+    start::released()?;
+    step(&format!("bench {subject}"), || run(optimized("server").arg(subject).args(args)))
+}
+
+/// Builds the programs and lets a crash harness kill them: that of the server if the first argument is `server`.
 ///
 /// # Errors
 ///
 /// When a tree is torn, something is lost, or a control is not caught.
 pub(crate) fn crash(args: &[impl AsRef<OsStr>]) -> Result<()> {
     build()?;
+    if let Some((_, rest)) = args.split_first().filter(|(first, _)| first.as_ref() == "server") {
+        let name = "crash harness of the server (more of it: cargo xtask crash server --long)";
+        return step(name, || run(debug("crash_server").args(rest)));
+    }
     step("crash harness (more of it: cargo xtask crash --long)", || run(debug("crash").args(args)))
 }
 
@@ -72,6 +92,19 @@ pub(crate) fn answers(args: &[impl AsRef<OsStr>]) -> Result<()> {
 pub(crate) fn differ(args: &[impl AsRef<OsStr>]) -> Result<()> {
     build()?;
     step("differ (more of it: cargo xtask differ --long)", || run(debug("differ").args(args)))
+}
+
+/// Plays histories of a server and agents over a simulated network.
+///
+/// # Errors
+///
+/// When a history goes otherwise than the reference, or a planted defect is not found.
+pub(crate) fn simulate(args: &[impl AsRef<OsStr>]) -> Result<()> {
+    // Millions of steps: unoptimized, they take several times as long.
+    let is_long = args.iter().any(|arg| arg.as_ref() == "--long");
+    let profile = if is_long { Profile::CHECKED } else { Profile::DEV };
+    let name = "simulated histories (more of them: cargo xtask simulate --long)";
+    step(name, || run(harness("simulate", profile).args(args)))
 }
 
 /// Builds the programs and plays histories of prepared batches on them.

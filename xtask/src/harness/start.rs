@@ -29,6 +29,12 @@ pub(super) fn programs(profile: Profile) -> Result<()> {
     step("build", || run(cargo().args(["build", "--locked", "--profile", profile.0]).args(packages)))
 }
 
+/// Builds the program and the server as users have them.
+pub(super) fn released() -> Result<()> {
+    let bins = ["--package", "aptix-client", "--bin", "aptix", "--package", "aptix-server", "--bin", "aptix-server"];
+    step("build", || run(cargo().args(["build", "--locked", "--release"]).args(bins)))
+}
+
 /// A harness that measures time, as cargo builds benches.
 pub(super) fn optimized(name: &str) -> Command {
     let mut harness = cargo();

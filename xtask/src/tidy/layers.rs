@@ -36,13 +36,14 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
     (
         "aptix-server",
         "
-        base: mint listen caller descriptors room ticket turns waited cpu_pool
+        base: mint metrics quota tls listen caller descriptors room ticket turns waited cpu_pool web_origins
         store
+        retention
         dispatcher
         identity
         options
         service
-        program: config accept serve administer
+        program: config accept serve administer backup check_config reload service_manager
         lib: lib main",
     ),
     (

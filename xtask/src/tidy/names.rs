@@ -4,10 +4,11 @@ use super::finding::{Finding, code, names_word};
 use crate::repo::Text;
 
 /// Where the crates that reach the file system directly may be named.
-const SYSTEM_ROOMS: [&str; 4] = [
+const SYSTEM_ROOMS: [&str; 5] = [
     "crates/aptix-client/src/workspace/",
     "crates/aptix-server/src/descriptors.rs",
     "crates/aptix-server/src/listen.rs",
+    "crates/aptix-server/src/service_manager.rs",
     "crates/aptix-server/src/store/disk.rs",
 ];
 

@@ -18,8 +18,13 @@ const UNFINISHED: [(&str, &str); 4] = [
 const MACHINE: [&str; 3] = [concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/wo", "rk/")];
 
 /// The helpers of tests that wait until something holds: who sleeps elsewhere waits too long or not long enough.
-const WAITING: [&str; 3] =
-    ["crates/aptix-client/tests/it/agent/scene.rs", "xtask/harness/crash/moment.rs", "xtask/tests/it/processes.rs"];
+const WAITING: [&str; 4] = [
+    "crates/aptix-client/tests/it/agent/scene.rs",
+    "xtask/harness/crash/moment.rs",
+    // Its time is simulated: nothing waits.
+    "xtask/harness/simulate/clock.rs",
+    "xtask/tests/it/processes.rs",
+];
 
 /// Whether a file is of tests or harnesses.
 fn is_test(path: &str) -> bool {

@@ -15,7 +15,7 @@ use aptix_client::workspace::roots::workspace::Workspace;
 use serde_json::Value;
 
 use crate::documents::{create, insert};
-use crate::processes::{Machine, eventually, json, write};
+use crate::processes::{Machine, Server, eventually, json, write};
 
 /// How often the agent is killed.
 const AGENT_KILLS: usize = 40;
@@ -147,6 +147,11 @@ fn an_agent_killed_at_any_moment_applies_each_batch_once_and_reports_it() {
 
 #[test]
 fn a_server_killed_at_any_moment_loses_no_acknowledged_batch_and_no_report() {
+    restarts_lose_nothing(SERVER_KILLS, drop);
+}
+
+/// Ends the server so many times while batches come, and starts it again at the same address. Answers what it logged.
+pub(crate) fn restarts_lose_nothing(times: usize, end: impl Fn(Server)) -> String {
     let machine = machine_for(NAMES);
     let address = address();
     let first = machine.server_at(&address);
@@ -157,9 +162,9 @@ fn a_server_killed_at_any_moment_loses_no_acknowledged_batch_and_no_report() {
         let clients = NAMES.map(|name| scope.spawn(move || add_lines(machine, url, name, stop)));
         let maker = scope.spawn(|| create_files(machine, url, stop));
         let mut server = first;
-        for _ in 0..SERVER_KILLS {
+        for _ in 0..times {
             live_a_little(machine, "server.log");
-            drop(server);
+            end(server);
             server = machine.server_at(&address);
         }
         stop.store(true, Ordering::Relaxed);
@@ -178,4 +183,5 @@ fn a_server_killed_at_any_moment_loses_no_acknowledged_batch_and_no_report() {
         assert_eq!(read["content"], content.as_str(), "{path}");
     }
     assert!(server.terminate());
+    machine.logged("server.log")
 }

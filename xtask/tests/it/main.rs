@@ -3,9 +3,11 @@
 #![cfg(test)]
 
 mod agent;
+mod agreement;
 mod approve;
 mod audit;
 mod bad_clients;
+mod certificates;
 mod clients;
 mod clock;
 mod cloud_copy;
@@ -15,6 +17,7 @@ mod cut_short;
 mod dialects;
 mod diffs;
 mod documents;
+mod drain;
 mod events;
 mod failed_flush;
 mod fuzz;
@@ -46,6 +49,7 @@ mod sessions;
 mod shown;
 #[path = "../../../crates/aptix-client/tests/it/skip.rs"]
 mod skip;
+mod tls;
 mod tokens;
 mod tool_calls;
 mod tool_plans;

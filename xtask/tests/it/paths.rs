@@ -12,7 +12,7 @@ use tonic::transport::Endpoint;
 
 use crate::processes::{Machine, Server, connected, eventually, json as output, wait_until_served, write};
 
-/// An agent with these roots, ended with the test.
+/// An agent, ended with the test.
 struct Agent(Child);
 
 impl Drop for Agent {
@@ -22,10 +22,11 @@ impl Drop for Agent {
     }
 }
 
+/// An agent with these roots, whatever was agreed to before.
 fn agent(machine: &Machine, server: &Server, roots: &[&str]) -> Agent {
     let url = server.url();
     let mut command: Command = machine.aptix(&["agent", "--server", &url, "--workspace", "demo", "--approve", "auto"]);
-    command.args(roots.iter().flat_map(|root| ["--root", root]));
+    command.arg("--agree").args(roots.iter().flat_map(|root| ["--root", root]));
     let agent = Agent(command.spawn().unwrap());
     wait_until_served(server);
     agent

@@ -46,7 +46,7 @@ impl Terminal {
         Self::running(&machine.aptix(&[&["agent"][..], &options].concat()))
     }
 
-    fn running(program: &Command) -> Self {
+    pub(crate) fn running(program: &Command) -> Self {
         // Larger than anything that is shown here: no row goes on in another, and there is one page.
         let mut child = on_terminal(program, 100, 400).env("NO_COLOR", "1").spawn().unwrap();
         let (keyboard, mut shown) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));

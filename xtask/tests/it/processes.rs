@@ -163,8 +163,12 @@ impl Machine {
 
     /// Starts an agent that decides in this way, in surroundings of its own.
     pub(crate) fn agent_in(&self, server: &Server, approve: &str, surround: impl FnOnce(&mut Command)) -> Running {
-        let url = server.url();
-        let arguments = ["agent", "--server", &url, "--workspace", "demo", "--root", "project", "--approve", approve];
+        self.agent_at(&server.url(), approve, surround)
+    }
+
+    /// Starts one that is given this address of its server.
+    pub(crate) fn agent_at(&self, url: &str, approve: &str, surround: impl FnOnce(&mut Command)) -> Running {
+        let arguments = ["agent", "--server", url, "--workspace", "demo", "--root", "project", "--approve", approve];
         let mut command = self.aptix(&arguments);
         command.stderr(self.log("agent.log"));
         surround(&mut command);

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::documents::create;
+use crate::person::on_terminal;
 use crate::processes::{Machine, Server, binary, eventually, with_input, write};
 
 /// A command of the server's program on the machine's data.
@@ -207,6 +208,26 @@ fn tokens_are_administered_with_and_without_a_server() {
     let again = administer(&machine, &["token", "create", "--workspace", "*", "--role", "reader", "--name", "a"]);
     let again = { again }.output().unwrap();
     assert!(said(&again).starts_with("Some(1)") && said(&again).contains("ALREADY_EXISTS"), "{}", said(&again));
+}
+
+/// A terminal shows again what is typed once `login` was ended by a signal.
+#[test]
+fn a_login_that_is_ended_leaves_the_terminal_as_it_was() {
+    let machine = Machine::new();
+    // The shell gives what it runs beside itself another stdin.
+    let script = "exec 3<&0; \"$0\" login --server http://127.0.0.1:1 <&3 & pid=$!
+        until stty -a | grep -q -e '-echo '; do :; done
+        kill -TERM $pid; wait $pid; echo ended $?; stty -a | grep -q -e '-echo ' || echo shown";
+    let mut command = Command::new("sh");
+    let envs = machine.aptix(&[]);
+    command.args(["-c", script]).arg(binary("aptix")).current_dir(machine.path("project"));
+    command.envs(envs.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut asked = on_terminal(&command, 24, 80).spawn().unwrap();
+    // Nobody types, and the terminal stays open.
+    let _keyboard = asked.stdin.take();
+    let output = asked.wait_with_output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(shown.contains("ended 1") && shown.contains("shown"), "{shown}");
 }
 
 /// A server that other machines can reach needs a token, or the operator's word.
