@@ -40,10 +40,13 @@ pub struct TooFewDescriptors {
     limit: u64,
 }
 
-/// Has the system write no memory of this process to a file when it crashes: tokens and keys are in it.
+/// Too few bytes for a core dump. Of 0, Linux would still hand the memory to a program that collects dumps, but not of 1.
+const CORE_DUMP_BYTES: Option<u64> = Some(1);
+
+/// Has the system keep no memory of this process when it crashes: tokens and keys are in it.
 pub fn leave_no_core_dump() {
     // A system that refuses leaves the limit that the operator set.
-    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    let _ = setrlimit(Resource::Core, Rlimit { current: CORE_DUMP_BYTES, maximum: CORE_DUMP_BYTES });
 }
 
 /// Raises the soft limit of open files to the hard one and shares it out; `connections` are wanted.

@@ -243,6 +243,11 @@ impl Server {
         self.process.memory_of("VmRSS:")
     }
 
+    /// Bytes of memory that the system keeps when it crashes, at most.
+    pub(crate) fn core_dump_bytes(&self) -> String {
+        self.process.core_dump_bytes()
+    }
+
     /// Asks it to end as a service manager does, and returns whether it ended well.
     pub(crate) fn terminate(mut self) -> bool {
         self.process.terminate() == Some(0)
@@ -256,6 +261,13 @@ impl Running {
     /// The most memory that it ever had, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
         self.memory_of("VmHWM:")
+    }
+
+    /// Bytes of memory that the system keeps when it crashes, at most, whoever raises the limit.
+    pub(crate) fn core_dump_bytes(&self) -> String {
+        let limits = fs::read_to_string(format!("/proc/{}/limits", self.0.id())).unwrap();
+        let line = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+        line.split_whitespace().nth(1).unwrap().to_owned()
     }
 
     fn memory_of(&self, key: &str) -> u64 {

@@ -2,8 +2,11 @@
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// Has the system write no memory of this process to a file: a token may be in it.
+/// Too few bytes for a file. Of 0, Linux would still hand the memory to a program that collects dumps (`core(5)`), but not of 1.
+const LIMIT: Option<u64> = Some(1);
+
+/// Has the system keep no memory of this process: a token may be in it.
 pub(crate) fn leave_none() {
     // One that refuses leaves the limit that the user set.
-    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    let _ = setrlimit(Resource::Core, Rlimit { current: LIMIT, maximum: LIMIT });
 }
