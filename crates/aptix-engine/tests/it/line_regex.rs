@@ -3,18 +3,14 @@
 use std::time::Duration;
 
 use aptix_engine::text::line_regex::{COMPILED_BYTES, CompileError, Letters, LineRegex, WRITTEN_BYTES};
-use cpu_time::ThreadTime;
+
+use crate::cost::cost;
 
 /// The least time of a few rounds, which whatever else happens on the machine does not make longer.
 fn least<T>(mut work: impl FnMut() -> T) -> (Duration, T) {
-    let timed = |work: &mut dyn FnMut() -> T| {
-        let begun = ThreadTime::now();
-        let done = work();
-        (begun.elapsed(), done)
-    };
-    let mut best = timed(&mut work);
+    let mut best = cost(&mut work);
     for _ in 0..2 {
-        let next = timed(&mut work);
+        let next = cost(&mut work);
         best = if next.0 < best.0 { next } else { best };
     }
     best

@@ -8,6 +8,8 @@ mod boundary;
 mod content;
 mod context_patch;
 mod correct;
+#[path = "../../../aptix-model/tests/it/cost.rs"]
+mod cost;
 mod create_file;
 mod diff;
 mod editor_commands;

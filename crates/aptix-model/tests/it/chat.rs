@@ -5,6 +5,8 @@ use aptix_model::failure::Failure;
 use aptix_model::quote::QuoteName;
 use proptest::prelude::*;
 
+use crate::cost::assert_linear;
+
 pub(crate) const A: &str = r#"{"files": [{"path": "a", "content": "x\n"}]}"#;
 
 /// The paths of an answer's edits, the names that the files decide about, with `?` behind what only may be a path and `:`
@@ -464,15 +466,11 @@ fn no_answer_takes_long() {
         "```a:b.c\n",
         "a.b\n<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n",
     ] {
-        let text = format!("So:\n{}", piece.repeat(100_000 / piece.len()));
-        let started = cpu_time::ThreadTime::now();
-        let _ = parse(text.as_bytes(), Some(Dialect::Chat));
-        let took = started.elapsed();
-        assert!(took.as_secs() < 5, "{piece:?} took {took:?}");
+        let text = |bytes| format!("So:\n{}", piece.repeat(bytes / piece.len()));
+        assert_linear(piece, 3_000, text, |text| parse(text.as_bytes(), Some(Dialect::Chat)));
     }
     for open in ["<tool_call>\n", "<aptix>\n"] {
-        let started = cpu_time::ThreadTime::now();
-        refuse(&format!("So:\n{}", open.repeat(40_000)), "INVALID_REQUEST.FENCE", "has no end");
-        assert!(started.elapsed().as_secs() < 5, "{open:?} took {:?}", started.elapsed());
+        let text = |count| format!("So:\n{}", open.repeat(count));
+        assert_linear(open, 1_000, text, |text| refuse(text, "INVALID_REQUEST.FENCE", "has no end"));
     }
 }

@@ -5,6 +5,7 @@
 mod chat;
 mod chat_examples;
 mod codex_patch;
+mod cost;
 mod cut;
 mod documents;
 mod events;
