@@ -14,7 +14,7 @@ const SHUT_DOWN: &str = "import fcntl, os, struct, sys\n\
                          fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack('I', 2))";
 
 /// How long an unmounted file system may stay attached.
-const RELEASED: Duration = Duration::from_secs(30);
+const RELEASED: Duration = Duration::from_secs(120);
 
 /// A mounted ext4; unmounted when it is dropped.
 pub(crate) struct Volume {

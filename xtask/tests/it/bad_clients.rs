@@ -27,8 +27,6 @@ use tonic::{Code, Status};
 use self::raw::{Raw, framed};
 use crate::processes::{Machine, Server, create_request, get_request};
 
-/// The deadline of each call of the quiet client.
-const DEADLINE: Duration = Duration::from_secs(30);
 /// Nothing that is waited for takes longer, unless it is broken.
 const SOON: Duration = Duration::from_secs(120);
 /// The window that a client has unless it asks for another.
@@ -36,7 +34,7 @@ const WINDOW: u32 = 65_535;
 
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Submits, reads back, lists, uploads and downloads, each within its deadline.
+/// Submits, reads back, lists, uploads and downloads, each within its time.
 struct Quiet {
     channel: Channel,
     /// Differs from that of every other.
@@ -46,8 +44,8 @@ struct Quiet {
 
 impl Quiet {
     async fn connect(server: &Server) -> Self {
-        let endpoint = Endpoint::new(server.url()).unwrap().connect_timeout(DEADLINE);
-        let channel = timeout(DEADLINE, endpoint.connect()).await.expect("it connects in time").unwrap();
+        let endpoint = Endpoint::new(server.url()).unwrap().connect_timeout(SOON);
+        let channel = timeout(SOON, endpoint.connect()).await.expect("it connects in time").unwrap();
         let name = Instant::now().duration_since(*BEGUN).as_nanos().to_string();
         Self { channel, name, calls: 0 }
     }
@@ -64,7 +62,7 @@ impl Quiet {
         call: impl Future<Output = Result<tonic::Response<T>, Status>>,
     ) -> Result<T, Status> {
         self.calls += 1;
-        let answer = timeout(DEADLINE, call).await.map_err(|_| Status::deadline_exceeded(what.to_owned()))?;
+        let answer = timeout(SOON, call).await.map_err(|_| Status::deadline_exceeded(what.to_owned()))?;
         Ok(answer?.into_inner())
     }
 
@@ -454,7 +452,7 @@ async fn a_quiet_client_is_served_while_everything_is_tried_at_once() {
     let requests = tokio_stream::iter([hello("w")]).chain(tokio_stream::pending());
     let mut feed = newcomer.within("serve", agents.serve(requests)).await.unwrap();
     for _ in 0..10 {
-        timeout(DEADLINE, feed.message()).await.expect("an event comes in time").unwrap().unwrap();
+        timeout(SOON, feed.message()).await.expect("an event comes in time").unwrap().unwrap();
     }
     assert!(server.peak_memory() < 256 << 20, "{} bytes", server.peak_memory());
     let others = u64::try_from(held.len()).unwrap() + 2;

@@ -16,8 +16,8 @@ use proptest::test_runner::{Config, TestRunner};
 
 /// Inputs for each dialect.
 const CASES: u32 = 400;
-/// What one input may take, whatever it is: inputs are small.
-const AT_MOST: Duration = Duration::from_secs(1);
+/// How many times what the dearest seed costs one input may cost, whatever it is: inputs are small.
+const AT_MOST: u32 = 40;
 
 fn seeds(dialect: Dialect) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds").join(dialect.name());
@@ -96,7 +96,29 @@ fn mutate(document: &mut Vec<u8>, seeds: &[String], mutation: &Mutation) {
     document.splice(from..to, comes);
 }
 
-fn run(dialect: Dialect, cases: u32) -> u32 {
+/// What a document costs, and whether it is an edit that can be made. Of a few tries the least, unless the first is cheap enough:
+/// other programs only ever add to it.
+fn cost(dialect: Dialect, file: &[u8], document: &[u8], enough: Duration) -> (Duration, bool) {
+    let once = || {
+        let start = ThreadTime::now();
+        bodies::read(document);
+        let is_done = bodies::edit(dialect, file, document);
+        (start.elapsed(), is_done)
+    };
+    let first = once();
+    if first.0 < enough { first } else { (0..4).map(|_| once()).min().unwrap_or(first).min(first) }
+}
+
+/// What the dearest of all seeds costs.
+fn dearest() -> Duration {
+    let costs = Dialect::ALL.into_iter().flat_map(|dialect| {
+        let cost = move |seed: String| cost(dialect, b"a\nb\nc\na\na", seed.as_bytes(), Duration::ZERO).0;
+        seeds(dialect).into_iter().map(cost)
+    });
+    costs.max().unwrap()
+}
+
+fn run(dialect: Dialect, cases: u32, most: Duration) -> u32 {
     let own = seeds(dialect);
     let all: Vec<String> = Dialect::ALL.into_iter().flat_map(seeds).collect();
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
@@ -105,10 +127,8 @@ fn run(dialect: Dialect, cases: u32) -> u32 {
     let outcome = runner.run(&inputs, |(file, seed, mutations)| {
         let mut document = seed.get(&own).replace("SHA", &sha256(&file).to_string()).into_bytes();
         mutations.iter().for_each(|mutation| mutate(&mut document, &all, mutation));
-        let start = ThreadTime::now();
-        bodies::read(&document);
-        let is_done = bodies::edit(dialect, &file, &document);
-        prop_assert!(start.elapsed() < AT_MOST, "{:?}", start.elapsed());
+        let (took, is_done) = cost(dialect, &file, &document, most);
+        prop_assert!(took < most, "{took:?}, at most {most:?}");
         DONE.with(|count| count.set(count.get() + u32::from(is_done)));
         Ok(())
     });
@@ -123,8 +143,9 @@ thread_local! {
 
 #[test]
 fn no_document_of_any_dialect_does_harm() {
+    let most = dearest() * AT_MOST;
     for dialect in Dialect::ALL {
-        let done = run(dialect, CASES);
+        let done = run(dialect, CASES, most);
         assert!(done >= 4, "{dialect}: only {done} of {CASES} inputs were edits that could be made");
     }
 }

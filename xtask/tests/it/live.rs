@@ -169,7 +169,7 @@ fn what_is_no_file_is_refused_by_name_over_grpc() {
         let words = words.into_iter().flatten().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(".");
         assert_eq!(words, *expected, "{path}: {status:?}");
         assert!(status.message().contains("\nhint: "), "{path}: {status:?}");
-        assert!(begun.elapsed() < Duration::from_secs(25), "{path} took {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(120), "{path} took {:?}", begun.elapsed());
         // What is not there yet could be created.
         if *expected != "NOT_FOUND" && !path.starts_with("key:") {
             let create = serde_json::json!({ "path": path, "content": "new\n", "overwrite": true });

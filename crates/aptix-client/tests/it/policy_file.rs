@@ -114,7 +114,7 @@ fn a_policy_with_too_many_patterns_is_refused_with_its_line() {
         assert_eq!(output.status.code(), Some(1), "{stderr}");
         assert!(stderr.contains("POLICY_DENIED (POLICY_FILE)") && stderr.contains(message), "{stderr}");
         assert!(stderr.contains(".aptix/policy.toml"), "{stderr}");
-        assert!(took < Duration::from_secs(30), "{took:?}");
+        assert!(took < Duration::from_secs(120), "{took:?}");
     }
     std::fs::write(&file, listed(1000)).unwrap();
     assert!(aptix(place.path(), &["apply"], DOCUMENT).status.success());

@@ -253,7 +253,7 @@ async fn tokens_for_certificates_outlive_the_process() {
     let open = || -> Arc<dyn Store> { Arc::new(EmbeddedStore::open(dir.path()).unwrap()) };
     let store = open();
     let registry = Registry::load(Arc::clone(&store)).await.unwrap();
-    let soon = UnixMillis(mint::now().0 + 50);
+    let soon = UnixMillis(mint::now().0 + 1000);
     let name = "dns:laptop.example";
     let brief = NewToken { expires: Some(soon), ..for_certificate("z", Role::Reader, Scope::All, name) };
     registry.create(brief).await.unwrap();

@@ -195,7 +195,7 @@ async fn whatever_is_wrong_with_a_token_is_answered_alike() {
     let good = make(&registry, new("good", Role::Orchestrator, Scope::All, None)).await;
     let revoked = make(&registry, new("revoked", Role::Orchestrator, Scope::All, None)).await;
     registry.revoke("revoked".parse().unwrap()).await.unwrap();
-    let soon = UnixMillis(mint::now().0 + 50);
+    let soon = UnixMillis(mint::now().0 + 1000);
     let expired = make(&registry, new("expired", Role::Orchestrator, Scope::All, Some(soon))).await;
     while mint::now() <= soon {
         tokio::task::yield_now().await;
@@ -294,7 +294,7 @@ async fn streams_end_with_their_token() {
     let (store, registry) = store_with_workspaces().await;
     let operator = make(&registry, new("operator", Role::Operator, Scope::All, None)).await;
     let reader = make(&registry, new("reader", Role::Reader, one("own"), None)).await;
-    let expires = UnixMillis(mint::now().0 + 2000);
+    let expires = UnixMillis(mint::now().0 + 5000);
     let brief = make(&registry, new("brief", Role::Reader, one("own"), Some(expires))).await;
     let other = make(&registry, new("other", Role::Reader, one("own"), None)).await;
     let server = Server::over(store, Options::default());

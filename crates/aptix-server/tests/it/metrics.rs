@@ -186,9 +186,9 @@ async fn a_callers_deadline_is_told_apart_from_its_going() {
     drop(batches.watch_batch(watch.clone()).await.unwrap());
     let ended = watched.call(|call| call["Method"] == "BatchService/WatchBatch");
     assert_eq!(ended["Code"], "CANCELLED", "{ended}");
-    let time = Duration::from_secs(1);
     let mut timed = Request::new(watch);
-    timed.set_timeout(time);
+    // The call has to be under way by then.
+    timed.set_timeout(Duration::from_secs(5));
     let mut states = batches.watch_batch(timed).await.unwrap().into_inner();
     let ended = loop {
         if let Err(ended) = states.message().await {

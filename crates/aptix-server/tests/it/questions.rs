@@ -114,7 +114,7 @@ fn answer(text: &str) -> Answer {
 
 /// Asks in a task of its own.
 fn ask(server: &Arc<Dispatcher>, asker: u64, ask: Ask, calls: &mut JoinSet<Outcome>) {
-    ask_within(server, asker, ask, SOON, calls);
+    ask_within(server, asker, ask, Duration::from_secs(3600), calls);
 }
 
 fn ask_within(server: &Arc<Dispatcher>, asker: u64, ask: Ask, time: Duration, calls: &mut JoinSet<Outcome>) {

@@ -49,7 +49,7 @@ async fn a_call_that_waits_gives_its_place_back_until_the_server_stops() {
 /// However long a caller offers to wait, the answer comes within the time that the server gives a call: PENDING, and the batch stays.
 #[tokio::test]
 async fn a_call_is_answered_within_the_time_of_a_call() {
-    let server = Server::with(Options { call_deadline: Duration::from_millis(500), ..Options::default() });
+    let server = Server::with(Options { call_deadline: Duration::from_secs(3), ..Options::default() });
     let client = server.connect().await;
     let answer = call(client, "r1").await.unwrap();
     assert_eq!((answer.is_error, answer.state()), (true, v1::BatchState::Approved), "{answer:?}");

@@ -182,7 +182,7 @@ fn what_is_no_file_to_read_is_refused_by_name_and_at_once() {
         let failure = scene.read_one(path).unwrap_err();
         assert_eq!(words(&failure), expected, "{path}: {failure:?}");
         assert!(failure.hint.is_some() && failure.path.is_some(), "{failure:?}");
-        assert!(begun.elapsed() < Duration::from_secs(30), "{path} took {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(120), "{path} took {:?}", begun.elapsed());
     }
     let call = ListFiles { page_size: 100, ..ListFiles::default() };
     let page = list::list(&scene.workspace, &scene.policy(), &call, &|| false).unwrap();

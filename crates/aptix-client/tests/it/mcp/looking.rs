@@ -1,7 +1,6 @@
 //! The tools that only read.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -217,9 +216,7 @@ fn a_costly_pattern_is_refused_by_name() {
         ("x".repeat(2_049), "TOO_LARGE"),
         ("one\\ntwo".to_owned(), "INVALID_REQUEST.REGEX"),
     ] {
-        let begun = Instant::now();
         assert_eq!(client.refused("ripgrep_content", &json!({ "pattern": pattern })), expected, "{pattern:.40}");
-        assert!(begun.elapsed() < Duration::from_secs(40), "{pattern:.40} took {:?}", begun.elapsed());
     }
     let answer = client.done("ripgrep_content", &json!({ "pattern": "[^\\n]wo|[^c]\\\\n" }));
     assert_eq!(answer.text, "small.txt\n2:two\n\n");
