@@ -4,8 +4,6 @@
 //! Every batch adds a line to a file pinned by its digest: one that is applied twice is refused or shows, one that is
 //! forgotten never ends.
 
-use std::hash::{BuildHasher, RandomState};
-use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -15,7 +13,7 @@ use aptix_client::workspace::roots::workspace::Workspace;
 use serde_json::Value;
 
 use crate::documents::{create, insert};
-use crate::processes::{Machine, Server, eventually, json, write};
+use crate::processes::{Machine, Server, below, eventually, json, unused_address, write};
 
 /// How often the agent is killed.
 const AGENT_KILLS: usize = 40;
@@ -25,17 +23,6 @@ const SERVER_KILLS: usize = 50;
 const NAMES: [&str; 3] = ["a", "b", "c"];
 /// How long a process lives at most before it is killed.
 const LIFE: Duration = Duration::from_millis(250);
-
-fn below(bound: u64) -> u64 {
-    RandomState::new().hash_one(()) % bound
-}
-
-/// An address that no outgoing connection takes while no process listens there.
-fn address() -> String {
-    let bind = || TcpListener::bind(("127.0.0.1", 20_000 + u16::try_from(below(12_000)).unwrap()));
-    let listener = std::iter::repeat_with(bind).find_map(Result::ok).unwrap();
-    listener.local_addr().unwrap().to_string()
-}
 
 /// Waits until a log has a few more lines, at random, or a short life is over.
 pub(crate) fn live_a_little(machine: &Machine, log: &str) {
@@ -153,7 +140,7 @@ fn a_server_killed_at_any_moment_loses_no_acknowledged_batch_and_no_report() {
 /// Ends the server so many times while batches come, and starts it again at the same address. Answers what it logged.
 pub(crate) fn restarts_lose_nothing(times: usize, end: impl Fn(Server)) -> String {
     let machine = machine_for(NAMES);
-    let address = address();
+    let address = unused_address();
     let first = machine.server_at(&address);
     let (url, stop) = (first.url(), AtomicBool::new(false));
     let _agent = machine.agent(&first);

@@ -1,7 +1,9 @@
 //! Starts the project's programs in a directory of their own, and ends them with it.
 
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -292,6 +294,18 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "{what}: not within two minutes");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// A random number below this one.
+pub(crate) fn below(bound: u64) -> u64 {
+    RandomState::new().hash_one(()) % bound
+}
+
+/// An address that no outgoing connection takes while no process listens there.
+pub(crate) fn unused_address() -> String {
+    let bind = || TcpListener::bind(("127.0.0.1", 20_000 + u16::try_from(below(12_000)).unwrap()));
+    let listener = std::iter::repeat_with(bind).find_map(Result::ok).unwrap();
+    listener.local_addr().unwrap().to_string()
 }
 
 impl Drop for Running {

@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::processes::{Running, binary, eventually};
+use crate::processes::{Running, binary, eventually, unused_address};
 
 /// Commands that need a whole clone: CI runs the first two, and tests have built the programs.
 const NEED_A_CLONE: &[&str] = &["cargo xtask demo", "cargo xtask test", "cargo build --release"];
@@ -49,17 +48,18 @@ fn steps(page: &str) -> Vec<Step> {
 /// Runs all commands of a page in one empty directory, one after the other.
 fn follow(name: &str, page: &str) {
     let home = tempfile::tempdir().unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let address = unused_address();
+    let port = address.rsplit(':').next().unwrap();
     let mut servers = Vec::new();
     for (number, step) in steps(page).into_iter().enumerate() {
-        let command = step.command.replace(PORT, &port);
+        let command = step.command.replace(PORT, port);
         if NEED_A_CLONE.contains(&command.split('#').next().unwrap_or_default().trim_end()) {
             continue;
         }
         let output = home.path().join(format!(".output-{number}"));
         let mut shell = shell(home.path(), &command, &output);
         let read = || fs::read_to_string(&output).unwrap();
-        let shown = |read: &str| missing(read, &step.shown, &port);
+        let shown = |read: &str| missing(read, &step.shown, port);
         if command.starts_with("aptix-server --") || command.starts_with("aptix agent ") {
             servers.push(Running(shell.spawn().unwrap()));
             eventually(&format!("{name}: {command}"), || shown(&read()).is_none());
