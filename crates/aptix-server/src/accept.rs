@@ -1,6 +1,7 @@
 //! Accepts connections: a bounded number of them, of which the idle give way to newcomers, and a deadline for
 //! the first bytes. When the system has no more connections to give, the server waits instead of asking again and again.
 
+mod failed_handshakes;
 mod opening;
 mod transport;
 
@@ -17,6 +18,7 @@ use tokio_stream::Stream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
+use self::failed_handshakes::FailedHandshakes;
 use self::opening::Opening;
 use self::transport::Transport;
 use crate::caller::{Caller, Peer, Peers, Share};
@@ -50,6 +52,7 @@ pub(crate) struct Incoming<I, C> {
     room: Arc<Room>,
     /// Of handshakes.
     handshakes: Arc<Room>,
+    failures: Arc<FailedHandshakes>,
     peers: Peers,
     waiting: VecDeque<Waiting<C>>,
     /// When to look for room again, and when to accept again after a failure.
@@ -73,6 +76,7 @@ impl<I, C: Connected + AsyncRead + AsyncWrite + Unpin> Incoming<I, C> {
             incoming: Box::pin(incoming),
             room,
             handshakes: Room::new(HANDSHAKES, HANDSHAKE_PATIENCE),
+            failures: Arc::default(),
             peers,
             waiting: VecDeque::new(),
             again,
@@ -88,7 +92,8 @@ impl<I, C: Connected + AsyncRead + AsyncWrite + Unpin> Incoming<I, C> {
             None => Transport::Plain(waiting.connection),
             Some(tls) => match self.handshakes.take(&waiting.peer, 1) {
                 Ok(handshake) => {
-                    Transport::secured(waiting.connection, &tls, Arc::clone(&waiting.peer.names), handshake)
+                    let (peer, failures) = (waiting.peer.clone(), Arc::clone(&self.failures));
+                    Transport::secured(waiting.connection, &tls, peer, failures, handshake)
                 }
                 Err(_) => return Err(waiting),
             },
@@ -208,8 +213,11 @@ impl Silence {
     }
 
     /// Ready once it has lasted too long, or the server ends.
-    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.stopped.as_mut().poll(context).is_ready() { Poll::Ready(()) } else { self.over.as_mut().poll(context) }
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<io::ErrorKind> {
+        match self.stopped.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(io::ErrorKind::ConnectionAborted),
+            Poll::Pending => self.over.as_mut().poll(context).map(|()| io::ErrorKind::TimedOut),
+        }
     }
 }
 
@@ -223,13 +231,13 @@ impl<C> Admitted<C> {
     }
 }
 
-impl<C> Admitted<C> {
+impl<C: AsyncRead + AsyncWrite + Unpin> Admitted<C> {
     /// What came of waiting, unless the preface has not come in time. A handshake of TLS waits in whoever reads or writes first.
     fn in_time<T>(&mut self, context: &mut Context<'_>, waited: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if let Some(silence) = self.silence.as_mut().filter(|_| waited.is_pending())
-            && silence.poll_end(context).is_ready()
+            && let Poll::Ready(why) = silence.poll_end(context)
         {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            return Poll::Ready(Err(self.connection.ended(why)));
         }
         waited
     }

@@ -11,6 +11,7 @@ pub mod descriptors;
 pub mod dispatcher;
 pub mod identity;
 pub mod listen;
+mod log_limit;
 pub mod metrics;
 pub mod mint;
 pub mod options;

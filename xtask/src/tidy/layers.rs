@@ -36,7 +36,7 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
     (
         "aptix-server",
         "
-        base: mint metrics quota tls listen caller descriptors room ticket turns waited cpu_pool web_origins
+        base: mint metrics quota tls listen log_limit caller descriptors room ticket turns waited cpu_pool web_origins
         store
         retention
         dispatcher

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -27,6 +27,21 @@ fn serve(machine: &Machine, authority: &Authority, more: &str) -> Server {
     write(&machine.path("ca.pem"), &authority.pem);
     authority.server(&["127.0.0.1", "server.example"]).put(&machine.path("tls"), "server");
     configure(machine, more);
+    start(machine)
+}
+
+/// One that asks clients for certificates of the same authority.
+fn serve_certified(machine: &Machine, authority: &Authority, more: &str) -> Server {
+    write(&machine.path("ca.pem"), &authority.pem);
+    authority.server(&["127.0.0.1"]).put(&machine.path("tls"), "server");
+    configure(machine, more);
+    let config = fs::read_to_string(machine.path("server.toml")).unwrap();
+    let ca = machine.path("ca.pem").display().to_string();
+    write(&machine.path("server.toml"), &format!("{config}client_ca = {ca:?}\n"));
+    start(machine)
+}
+
+fn start(machine: &Machine) -> Server {
     let config = machine.path("server.toml");
     machine.server_that(|command| {
         command.arg("--config").arg(config);
@@ -166,16 +181,7 @@ fn a_server_refuses_files_that_it_cannot_use() {
 fn a_client_proves_who_calls_by_a_certificate() {
     let machine = Machine::new();
     let authority = Authority::new("ours");
-    let ca = machine.path("ca.pem");
-    write(&machine.path("ca.pem"), &authority.pem);
-    authority.server(&["127.0.0.1"]).put(&machine.path("tls"), "server");
-    configure(&machine, "");
-    let config = fs::read_to_string(machine.path("server.toml")).unwrap();
-    write(&machine.path("server.toml"), &format!("{config}client_ca = {:?}\n", ca.display().to_string()));
-    let config = machine.path("server.toml");
-    let server = machine.server_that(|command| {
-        command.arg("--config").arg(config);
-    });
+    let server = serve_certified(&machine, &authority, "");
     let arguments = ["token", "create", "--workspace", "*", "--role", "orchestrator", "--name", "ann"];
     let mut command = Command::new(binary("aptix-server"));
     command.args(arguments).args(["--certificate", "dns:ann.example", "--data-dir"]).arg(machine.path("data"));
@@ -207,22 +213,70 @@ fn a_client_proves_who_calls_by_a_certificate() {
     assert!(refused.starts_with("Some(1)") && refused.contains("chmod 0600"), "{refused}");
 }
 
+/// Where the server's metrics can be scraped.
+fn scraped(machine: &Machine) -> String {
+    let address = || {
+        let log = machine.logged("server.log");
+        let line = log.lines().find(|line| line.contains("metrics can be scraped"))?;
+        let address = line.split_once("address=")?.1;
+        Some(address.split_whitespace().next()?.to_owned())
+    };
+    eventually("the metrics can be scraped", || address().is_some());
+    address().unwrap()
+}
+
+/// A metric with its labels, and 0 where it has no value yet.
+fn metric(address: &str, series: &str) -> f64 {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let page = std::io::read_to_string(stream).unwrap();
+    let value = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    value.map_or(0.0, |value| value.parse().unwrap())
+}
+
+/// Handshakes that fail are counted by their cause, and logged.
+#[test]
+fn failed_handshakes_are_counted_and_logged() {
+    let machine = Machine::new();
+    let authority = Authority::new("ours");
+    let server = serve_certified(&machine, &authority, "metrics = \"127.0.0.1:0\"");
+    let scraped = scraped(&machine);
+    let stranger = Authority::new("theirs");
+    write(&machine.path("theirs.pem"), &stranger.pem);
+    let names = vec![SanType::DnsName("ann.example".try_into().unwrap())];
+    stranger.client(names).put(&machine.path("tls"), "eve");
+    let with_certificate = ["--ca", "ca.pem", "--client-certificate", "tls/eve.pem", "--client-key", "tls/eve-key.pem"];
+    let cases: [(&str, &dyn Fn()); 4] = [
+        ("not_tls", &|| {
+            let mut stream = TcpStream::connect(&server.address).unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
+        }),
+        ("client_certificate", &|| drop(batches(&machine, &url(&server), &with_certificate).output().unwrap())),
+        ("refused_by_client", &|| assert!(!is_trusted(&machine, &server, "theirs.pem"))),
+        ("disconnected", &|| drop(TcpStream::connect(&server.address).unwrap())),
+    ];
+    for (cause, fail) in cases {
+        let failed = || metric(&scraped, &format!("aptix_failed_handshakes_total{{cause=\"{cause}\"}}"));
+        assert!(failed() < 1.0, "{cause}");
+        fail();
+        eventually(cause, || failed() >= 1.0);
+        let log = machine.logged("server.log");
+        let is_logged = log.lines().any(|line| line.contains("a TLS handshake failed") && line.contains(cause));
+        assert_eq!(is_logged, cause != "disconnected", "{cause}: {log}");
+    }
+    assert!(is_trusted(&machine, &server, "ca.pem"));
+}
+
 /// The metrics have the end of the certificate that connections are shown.
 #[test]
 fn operators_see_when_the_certificate_expires() {
     let machine = Machine::new();
     let authority = Authority::new("ours");
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let server = serve(&machine, &authority, &format!("metrics = \"{free}\""));
-    let expires = || {
-        let mut stream = TcpStream::connect(free).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-        let page = std::io::read_to_string(stream).unwrap();
-        let value = page.lines().find_map(|line| line.strip_prefix("aptix_tls_certificate_expiry_timestamp_seconds "));
-        value.and_then(|value| value.parse::<f64>().ok())
-    };
-    eventually("the metric is there", || expires().is_some());
-    assert!(expires().unwrap() > 1.0e9);
+    let server = serve(&machine, &authority, "metrics = \"127.0.0.1:0\"");
+    let scraped = scraped(&machine);
+    let expires = || metric(&scraped, "aptix_tls_certificate_expiry_timestamp_seconds");
+    eventually("the metric is there", || expires() > 1.0e9);
     // One handshake that has not ended holds up no stop.
     let _idle = TcpStream::connect(&server.address).unwrap();
     assert!(is_trusted(&machine, &server, "ca.pem"));
@@ -236,7 +290,8 @@ fn operators_see_when_the_certificate_expires() {
 fn handshakes_that_do_not_end_keep_nobody_out() {
     let machine = Machine::new();
     let authority = Authority::new("ours");
-    let server = serve(&machine, &authority, "connections = 12\nconnections_per_caller = 12");
+    let limits = "connections = 12\nconnections_per_caller = 12\nmetrics = \"127.0.0.1:0\"";
+    let server = serve(&machine, &authority, limits);
     // The beginning of a ClientHello that says it has 64 KiB, and nothing.
     let begun: &[u8] = &[0x16, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff];
     let held: Vec<_> = (0..40)
@@ -255,6 +310,8 @@ fn handshakes_that_do_not_end_keep_nobody_out() {
         let ended = std::io::copy(&mut stream, &mut std::io::sink());
         assert!(ended.as_ref().map_or_else(|error| error.kind() != ErrorKind::WouldBlock, |_| true), "{ended:?}");
     }
+    let timed_out = metric(&scraped(&machine), "aptix_failed_handshakes_total{cause=\"timed_out\"}");
+    assert!(timed_out >= 1.0, "the last of them took too long");
 }
 
 /// HTTP/2 is chosen where a client offers both protocols, and the socket of the owner needs no TLS.

@@ -10,7 +10,8 @@ use tokio_rustls::Accept;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::caller::ClientNames;
+use super::failed_handshakes::{Cause, FailedHandshakes};
+use crate::caller::Peer;
 use crate::room::Place;
 use crate::tls::{Tls, names};
 
@@ -26,28 +27,51 @@ pub(super) struct Handshake<C> {
     accept: Accept<C>,
     /// Ready once it has to make room for another one.
     gave_way: Pin<Box<WaitForCancellationFutureOwned>>,
-    names: ClientNames,
+    peer: Peer,
+    failures: Arc<FailedHandshakes>,
     _place: Place,
+}
+
+impl<C> Handshake<C> {
+    fn fail(&self, cause: Cause, error: io::Error) -> io::Error {
+        self.failures.count(self.peer.caller, cause, &error);
+        error
+    }
 }
 
 impl<C: AsyncRead + AsyncWrite + Unpin> Transport<C> {
     /// Secures a connection. The place is held until the handshake is done; then the names of the client's certificate are known.
-    pub(super) fn secured(connection: C, tls: &Arc<Tls>, names: ClientNames, place: Place) -> Self {
+    pub(super) fn secured(
+        connection: C,
+        tls: &Arc<Tls>,
+        peer: Peer,
+        failures: Arc<FailedHandshakes>,
+        place: Place,
+    ) -> Self {
         let gave_way = Box::pin(place.cut.clone().cancelled_owned());
         let accept = tls.acceptor().accept(connection);
-        Self::Handshake(Box::new(Handshake { accept, gave_way, names, _place: place }))
+        Self::Handshake(Box::new(Handshake { accept, gave_way, peer, failures, _place: place }))
+    }
+
+    /// The error of a connection that has not said what it wants, and may not any more.
+    pub(super) fn ended(&self, why: io::ErrorKind) -> io::Error {
+        match self {
+            Self::Handshake(handshake) if why == io::ErrorKind::TimedOut => handshake.fail(Cause::TimedOut, why.into()),
+            Self::Plain(_) | Self::Handshake(_) | Self::Secure(_) => why.into(),
+        }
     }
 
     /// Goes on with the handshake, if there is one.
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Self::Handshake(handshake) = self {
             if handshake.gave_way.as_mut().poll(context).is_ready() {
-                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+                return Poll::Ready(Err(handshake.fail(Cause::GaveWay, io::ErrorKind::ConnectionAborted.into())));
             }
-            let secure = ready!(Pin::new(&mut handshake.accept).poll(context))?;
+            let secure = ready!(Pin::new(&mut handshake.accept).poll(context));
+            let secure = secure.map_err(|error| handshake.fail(Cause::of(&error), error))?;
             if let Some([certificate, ..]) = secure.get_ref().1.peer_certificates() {
                 // Set here alone, once.
-                let _ = handshake.names.set(names::names(certificate));
+                let _ = handshake.peer.names.set(names::names(certificate));
             }
             *self = Self::Secure(Box::new(secure));
         }

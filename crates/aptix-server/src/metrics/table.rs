@@ -80,6 +80,7 @@ metrics! {
     SentBytes = "aptix_call_sent_bytes_total", Kind::Counter, ["method"], "Bytes of messages that callers were sent.";
     Refusals = "aptix_refused_calls_total", Kind::Counter, ["reason"],
         "Refused calls by the reason in their ErrorInfo; those without one that this version knows are OTHER.";
+    FailedHandshakes = "aptix_failed_handshakes_total", Kind::Counter, ["cause"], "TLS handshakes that failed, by cause.";
     QuotaRefusals = "aptix_quota_refusals_total", Kind::Counter, ["limit"], "Calls that a quota refused, by the limit.";
     BatchSteps = "aptix_batch_steps_total", Kind::Counter, ["state"], "Times that a batch came into a state.";
     OpenBatches = "aptix_open_batches", Kind::Gauge, [], "Batches that have not ended, as of the last survey.";
