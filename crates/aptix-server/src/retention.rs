@@ -14,7 +14,6 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::metrics;
-use crate::mint;
 use crate::store::retention::{Age, Limits, Retained, Retention};
 use crate::store::{Store, StoreError};
 
@@ -196,7 +195,7 @@ impl Retainer {
         let mut counted = self.counted.lock().await;
         let now = Instant::now();
         let passed = counted.map(|before| now.saturating_duration_since(before));
-        let age = self.store.grow_older(mint::now(), passed).await?;
+        let age = self.store.grow_older(passed).await?;
         *counted = Some(now);
         Ok(age)
     }

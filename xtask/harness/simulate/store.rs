@@ -4,22 +4,15 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use aptix_model::batch::BlobRef;
-use aptix_model::digest::Sha256Digest;
-use aptix_model::id::BatchId;
-use aptix_model::id::{HistoryId, Revision, SessionId, TokenName, WorkspaceId};
-use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::{BatchRecord, UnixMillis};
-use aptix_model::token::{Ended, Token};
-use aptix_server::store::access::{KeptToken, TokenAdded, Tokens};
-use aptix_server::store::session::{ModeChange, ModeChanged, SessionState};
+use aptix_model::id::{HistoryId, Revision, WorkspaceId};
+use aptix_model::record::BatchRecord;
+use aptix_server::store::wrapper::Wrapper;
 use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
-    LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
+    Answer, Appended, BatchSelector, Listed, Store, StoreError, Transition, Transitioned, UploadId,
 };
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
-use tokio_util::bytes::Bytes;
 
 use crate::defect::Defect;
 use crate::workers::with;
@@ -57,7 +50,7 @@ impl Mortal {
     }
 
     /// Works on the blocking pool, so that simulated time stands still meanwhile.
-    fn ask<T: Send + 'static>(&self, work: impl FnOnce(Arc<dyn Store>) -> Work<T> + Send + 'static) -> Answer<'_, T> {
+    fn work<T: Send + 'static>(&self, work: impl FnOnce(Arc<dyn Store>) -> Work<T> + Send + 'static) -> Answer<'_, T> {
         let inner = self.inner();
         Box::pin(async move {
             let (store, runtime) = (inner.ok_or(StoreError::Closed)?, Handle::current());
@@ -69,21 +62,20 @@ impl Mortal {
     }
 }
 
-/// Has the inner store answer.
-macro_rules! inner {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
-        $(fn $name(&self, $($argument: $type),*) -> Answer<'_, $answer> {
-            self.ask(move |store| Box::pin(async move { store.$name($($argument),*).await }))
-        })*
-    };
-}
+impl Wrapper for Mortal {
+    fn ask<T: Send + 'static>(
+        &self,
+        _: &'static str,
+        question: impl for<'s> FnOnce(&'s dyn Store) -> Answer<'s, T> + Send + 'static,
+    ) -> Answer<'_, T> {
+        self.work(move |store| Box::pin(async move { question(&*store).await }))
+    }
 
-impl Store for Mortal {
     fn append(&self, batch: BatchRecord) -> Answer<'_, Appended> {
         if self.has(Defect::AcknowledgedBeforeStored, 4) {
             return Box::pin(std::future::ready(Ok(Appended::New(Box::new(batch)))));
         }
-        self.ask(move |store| Box::pin(async move { store.append(batch).await }))
+        self.ask("append", move |store| store.append(batch))
     }
 
     fn transition(&self, mut step: Transition) -> Answer<'_, Transitioned> {
@@ -93,7 +85,7 @@ impl Store for Mortal {
         }
         let is_forgotten = reports && self.has(Defect::ReportForgotten, 3);
         let is_repeated = reports && self.defect == Some(Defect::EndedTwice);
-        self.ask(move |store| {
+        self.work(move |store| {
             Box::pin(async move {
                 if is_forgotten {
                     let found = store.batch(step.workspace, BatchSelector::Id(step.batch)).await?;
@@ -114,7 +106,7 @@ impl Store for Mortal {
     fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>> {
         let skips = self.defect == Some(Defect::RevisionSkipped);
         let after = if after.0 > 0 && self.has(Defect::EventRepeated, 9) { Revision(after.0 - 1) } else { after };
-        self.ask(move |store| {
+        self.work(move |store| {
             Box::pin(async move {
                 let mut events = store.events(workspace, after, limit).await?;
                 events.retain(|event| !skips || event.as_ref().map_or(true, |event| event.revision.0 % 7 != 6));
@@ -137,37 +129,11 @@ impl Store for Mortal {
         Box::pin(std::future::pending())
     }
 
-    inner! {
-        append_local(local: LocalBatch) -> LocalAppended;
-        session(workspace: WorkspaceId, session: SessionId) -> Option<SessionState>;
-        set_mode(change: ModeChange) -> ModeChanged;
-        tokens() -> Tokens;
-        add_token(token: KeptToken) -> TokenAdded;
-        end_token(name: TokenName, ended: Ended) -> Option<Token>;
-        create_workspace(workspace: WorkspaceId) -> bool;
-        grant_lease(workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> u64;
-        roots(workspace: WorkspaceId) -> Vec<String>;
-        lease(workspace: WorkspaceId) -> Lease;
-        digest(workspace: WorkspaceId, revision: Revision) -> Option<Sha256Digest>;
-        newest(workspace: WorkspaceId) -> Option<Revision>;
-        counts(workspace: WorkspaceId) -> Option<WorkspaceCounts>;
-        workspaces(after: Option<WorkspaceId>, limit: usize) -> Vec<ListedWorkspace>;
-        due(now: UnixMillis, after: Option<DueKey>, limit: usize) -> Vec<Due>;
-        batch(workspace: WorkspaceId, which: BatchSelector) -> Option<BatchRecord>;
-        batches(workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Vec<Listed>;
-        steps(workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Vec<Event>;
-        file(workspace: WorkspaceId, path: RootedPath) -> Option<CloudFile>;
-        files_with_key(workspace: WorkspaceId, doc_path: DocPath) -> Vec<CloudFile>;
-        files(workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Vec<ListedFile>;
-        blob_sizes(workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Vec<Option<u64>>;
-        blob_chunk(workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Option<Bytes>;
-        claim_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
-        unfinished_upload(workspace: WorkspaceId, blob: BlobRef) -> Option<Unfinished>;
-        release_upload(upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> ();
-        upload_chunk(upload: UploadId, index: u32) -> Option<Bytes>;
-        put_chunk(upload: UploadId, index: u32, bytes: Bytes) -> ();
-        commit_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
-        sweep_blobs(before: UnixMillis) -> usize;
-        close() -> ();
+    fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn reopenings(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
     }
 }

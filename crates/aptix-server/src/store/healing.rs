@@ -2,33 +2,19 @@
 //! closed, what its files hold is read anew from the disk, and the store is opened again. What was acknowledged is there;
 //! what failed is there or not, and nothing is ever acknowledged on the word of a flush that had failed.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use aptix_model::batch::BlobRef;
-use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, TokenName, WorkspaceId};
-use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::{BatchRecord, UnixMillis};
-use aptix_model::token::{Ended, Token};
+use aptix_model::id::HistoryId;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
-use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::access::{KeptToken, TokenAdded, Tokens};
-use super::backup_summary::Summary;
-use super::retention::{Age, Retained, Retention};
-use super::session::{ModeChange, ModeChanged, SessionState};
-use super::{
-    Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
-    LocalAppended, LocalBatch, Space, Store, StoreError, Transition, Transitioned, Unfinished, UploadId,
-    WorkspaceCounts, disk,
-};
+use super::wrapper::Wrapper;
+use super::{Answer, Space, Store, StoreError, UploadId, disk};
 
 /// How long after a failure the disk is tried, and how long at most after another one.
 const TRY_AFTER: Duration = Duration::from_secs(1);
@@ -170,65 +156,19 @@ impl HealingStore {
         tasks.spawn(async move { ending.run_until_cancelled(tended.tend()).await });
         Ok(Self { shared, history, closing, tasks })
     }
+}
 
+impl Wrapper for HealingStore {
+    /// Waits while the store is opened again.
     fn ask<T: Send + 'static>(
         &self,
+        _: &'static str,
         question: impl for<'s> FnOnce(&'s dyn Store) -> Answer<'s, T> + Send + 'static,
     ) -> Answer<'_, T> {
         Box::pin(async move {
             let store = self.shared.current().await?;
             question(&*store).await
         })
-    }
-}
-
-/// Methods that ask the store that is open, and wait while it is opened again.
-macro_rules! forward {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {$(
-        fn $name(&self, $($argument: $type),*) -> Answer<'_, $answer> {
-            self.ask(move |store| store.$name($($argument),*))
-        }
-    )*};
-}
-
-impl Store for HealingStore {
-    forward! {
-        append(batch: BatchRecord) -> Appended;
-        append_local(local: LocalBatch) -> LocalAppended;
-        transition(step: Transition) -> Transitioned;
-        session(workspace: WorkspaceId, session: SessionId) -> Option<SessionState>;
-        set_mode(change: ModeChange) -> ModeChanged;
-        tokens() -> Tokens;
-        add_token(token: KeptToken) -> TokenAdded;
-        end_token(name: TokenName, ended: Ended) -> Option<Token>;
-        create_workspace(workspace: WorkspaceId) -> bool;
-        grant_lease(workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> u64;
-        roots(workspace: WorkspaceId) -> Vec<String>;
-        lease(workspace: WorkspaceId) -> Lease;
-        digest(workspace: WorkspaceId, revision: Revision) -> Option<Sha256Digest>;
-        newest(workspace: WorkspaceId) -> Option<Revision>;
-        counts(workspace: WorkspaceId) -> Option<WorkspaceCounts>;
-        workspaces(after: Option<WorkspaceId>, limit: usize) -> Vec<ListedWorkspace>;
-        due(now: UnixMillis, after: Option<DueKey>, limit: usize) -> Vec<Due>;
-        batch(workspace: WorkspaceId, which: BatchSelector) -> Option<BatchRecord>;
-        batches(workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Vec<Listed>;
-        events(workspace: WorkspaceId, after: Revision, limit: usize) -> Vec<Listed>;
-        steps(workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Vec<Event>;
-        file(workspace: WorkspaceId, path: RootedPath) -> Option<CloudFile>;
-        files_with_key(workspace: WorkspaceId, doc_path: DocPath) -> Vec<CloudFile>;
-        files(workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Vec<ListedFile>;
-        blob_sizes(workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Vec<Option<u64>>;
-        blob_chunk(workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Option<Bytes>;
-        claim_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
-        unfinished_upload(workspace: WorkspaceId, blob: BlobRef) -> Option<Unfinished>;
-        release_upload(upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> ();
-        upload_chunk(upload: UploadId, index: u32) -> Option<Bytes>;
-        put_chunk(upload: UploadId, index: u32, bytes: Bytes) -> ();
-        commit_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
-        sweep_blobs(before: UnixMillis) -> usize;
-        grow_older(wall: UnixMillis, passed: Option<Duration>) -> Age;
-        retain(order: Retention) -> Retained;
-        back_up(out: Box<dyn Write + Send>) -> Summary;
     }
 
     fn history(&self) -> HistoryId {

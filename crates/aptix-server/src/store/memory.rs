@@ -4,6 +4,7 @@ mod retention;
 mod workspace;
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,10 +17,12 @@ use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::session::{Session, SessionMode};
 use aptix_model::token::{Ended, Token};
+use tokio::sync::watch;
 use tokio_util::bytes::Bytes;
 
 use super::access::{KeptInMemory, KeptToken, TokenAdded, Tokens};
 use super::append::{former, replacement, submitted};
+use super::backup_summary::Summary;
 use super::retention::{Age, Notes, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
@@ -51,8 +54,8 @@ struct State {
     unfinished: HashMap<(WorkspaceId, Sha256Digest), (UploadId, u64)>,
     tokens: KeptInMemory,
     closed: bool,
-    /// How old the store is, and the time of day when that was noted.
-    age: Option<(Age, UnixMillis)>,
+    /// How old the store is.
+    age: Age,
 }
 
 #[derive(Debug, Default)]
@@ -411,8 +414,12 @@ impl Store for MemoryStore {
         self.lock().uploads.remove(&upload);
     }
 
-    fn grow_older(&self, wall: UnixMillis, passed: Option<Duration>) -> Answer<'_, Age> {
-        self.write(|state| state.grow_older(wall, passed))
+    fn sweep_blobs(&self, _: UnixMillis) -> Answer<'_, usize> {
+        Box::pin(std::future::ready(Ok(0)))
+    }
+
+    fn grow_older(&self, passed: Option<Duration>) -> Answer<'_, Age> {
+        self.write(|state| state.grow_older(passed))
     }
 
     fn retain(&self, order: Retention) -> Answer<'_, Retained> {
@@ -421,8 +428,22 @@ impl Store for MemoryStore {
         })
     }
 
+    fn back_up(&self, out: Box<dyn Write + Send>) -> Answer<'_, Summary> {
+        drop(out);
+        let cause = "it keeps nothing on disk".to_owned();
+        Box::pin(std::future::ready(Err(StoreError::Failed { action: "be backed up", cause })))
+    }
+
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::pending())
+    }
+
+    fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn reopenings(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -46,6 +46,7 @@ pub mod retention;
 pub mod session;
 mod space;
 mod step;
+pub mod wrapper;
 
 /// What a store will answer.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -260,7 +261,7 @@ pub struct Unfinished {
     pub bytes: u64,
 }
 
-/// Keeps what the server must not forget.
+/// Keeps what the server must not forget. A store over another one is a [`wrapper::Wrapper`].
 pub trait Store: Send + Sync + 'static {
     /// Keeps a batch under the workspace's next revision, not the one in the record, unless its request id is known or its session
     /// may not write; creates a new session in the same step. A prepared batch that takes the place of another is kept only if that
@@ -315,9 +316,7 @@ pub trait Store: Send + Sync + 'static {
     fn counts(&self, workspace: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>>;
 
     /// The space of the file system that it writes to; `None` if it writes to none.
-    fn space(&self) -> Answer<'_, Option<Space>> {
-        Box::pin(async { Ok(None) })
-    }
+    fn space(&self) -> Answer<'_, Option<Space>>;
 
     /// Every workspace that a batch or an agent made known, by id; only those after an id, if one is given.
     fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>>;
@@ -377,32 +376,18 @@ pub trait Store: Send + Sync + 'static {
 
     /// Removes blobs that came before a time, that no batch and no file names, and that no caller learnt of since, and uploads
     /// that began before it and were not finished; answers how many. A store that keeps them for ever answers 0.
-    fn sweep_blobs(&self, before: UnixMillis) -> Answer<'_, usize> {
-        let _ = before;
-        Box::pin(std::future::ready(Ok(0)))
-    }
+    fn sweep_blobs(&self, before: UnixMillis) -> Answer<'_, usize>;
 
     /// Adds the time that passed since this was called last to the age of the store, and answers it. `passed` is `None` at the first
-    /// call since a start: the time before does not count. The time of day is noted beside the age, for readers alone. A store that keeps
-    /// everything has no age.
-    fn grow_older(&self, wall: UnixMillis, passed: Option<Duration>) -> Answer<'_, Age> {
-        let _ = (wall, passed);
-        Box::pin(std::future::ready(Ok(Age::default())))
-    }
+    /// call since a start: the time before does not count.
+    fn grow_older(&self, passed: Option<Duration>) -> Answer<'_, Age>;
 
     /// Removes what a workspace keeps no longer, in small steps, each of which is whole by itself; a bounded number of them.
-    fn retain(&self, order: Retention) -> Answer<'_, Retained> {
-        let _ = order;
-        Box::pin(std::future::ready(Ok(Retained::default())))
-    }
+    fn retain(&self, order: Retention) -> Answer<'_, Retained>;
 
     /// Writes a [`backup`] of everything that is kept at this instant. Writes go on meanwhile, and are not in it. What fails to be
     /// written, or turns out to be lost, ends it without the end that a whole backup has.
-    fn back_up(&self, out: Box<dyn Write + Send>) -> Answer<'_, Summary> {
-        drop(out);
-        let cause = "it keeps nothing on disk".to_owned();
-        Box::pin(std::future::ready(Err(StoreError::Failed { action: "be backed up", cause })))
-    }
+    fn back_up(&self, out: Box<dyn Write + Send>) -> Answer<'_, Summary>;
 
     /// Drops what came of an upload that nobody claimed. Does its best at once; what is left is removed when the store is opened
     /// again.
@@ -412,14 +397,10 @@ pub trait Store: Send + Sync + 'static {
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
     /// Waits until the store takes writes; for ever once a write failed, where that takes another start to mend.
-    fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(std::future::pending())
-    }
+    fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 
     /// Counts how often the store was opened again. After that it may have what a write failed to acknowledge: readers look anew.
-    fn reopenings(&self) -> watch::Receiver<u64> {
-        watch::channel(0).1
-    }
+    fn reopenings(&self) -> watch::Receiver<u64>;
 
     /// Waits until everything taken is written, and takes nothing more.
     fn close(&self) -> Answer<'_, ()>;

@@ -53,7 +53,7 @@ async fn sample() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(EmbeddedStore::open(&dir.path().join("data")).unwrap());
     sample::fill(&store).await;
-    store.grow_older(UnixMillis(1), Some(Duration::from_secs(60))).await.unwrap();
+    store.grow_older(Some(Duration::from_secs(60))).await.unwrap();
     let unfinished = BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 7 };
     let upload = UploadId(Uuid::from_u128(77));
     store.put_chunk(upload, 0, b"unf".to_vec().into()).await.unwrap();
@@ -128,7 +128,7 @@ async fn what_retention_removed_is_not_missing() {
     }
     let (record_events, content_batches) = (Some(50), Some(10));
     let limits = Limits { record_events, content_batches, ..Limits::default() };
-    let now = store.grow_older(UnixMillis(1), Some(Duration::from_secs(60))).await.unwrap();
+    let now = store.grow_older(Some(Duration::from_secs(60))).await.unwrap();
     let order = Retention { workspace: workspace("w"), limits, now, is_rehearsal: false };
     let retained = store.retain(order).await.unwrap();
     assert!(retained.events > 20 && retained.records > 10 && retained.contents > 10, "{retained:?}");
@@ -146,7 +146,7 @@ async fn what_retention_removed_is_not_missing() {
     assert_eq!(store.digest(workspace("w"), upto).await, Ok(digest));
     let compacted = store.events(workspace("w"), Revision(upto.0 - 1), 1).await;
     assert_eq!(compacted, Err(StoreError::Compacted { oldest: retained.oldest }));
-    assert_eq!(store.grow_older(UnixMillis(1), None).await, Ok(Age(60_000)));
+    assert_eq!(store.grow_older(None).await, Ok(Age(60_000)));
 }
 
 /// A store of an older format is backed up as the newest one.

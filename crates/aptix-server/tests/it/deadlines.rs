@@ -5,26 +5,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aptix_model::batch::BlobRef;
-use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, TokenName, WorkspaceId};
-use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::{BatchRecord, UnixMillis};
-use aptix_model::token::{Ended, Token};
+use aptix_model::id::HistoryId;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::file_selector::File;
 use aptix_server::options::Options;
-use aptix_server::store::access::{KeptToken, TokenAdded, Tokens};
 use aptix_server::store::memory::MemoryStore;
-use aptix_server::store::session::{ModeChange, ModeChanged, SessionState};
-use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
-    LocalAppended, LocalBatch, Store, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
-};
+use aptix_server::store::wrapper::Wrapper;
+use aptix_server::store::{Answer, Store, UploadId};
 use prost::Message as _;
 use tokio::sync::watch;
 use tokio::time::timeout;
-use tokio_util::bytes::Bytes;
 use tonic::Code;
 
 use crate::http2::{Raw, framed, request};
@@ -47,68 +37,39 @@ impl Drop for Read<'_> {
     }
 }
 
-/// Methods that ask the store in memory.
-macro_rules! forward {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {$(
-        fn $name(&self, $($argument: $type),*) -> Answer<'_, $answer> {
-            self.inner.$name($($argument),*)
-        }
-    )*};
-}
+/// The calls that are held.
+const READS: [&str; 15] = [
+    "batch",
+    "session",
+    "digest",
+    "newest",
+    "batches",
+    "events",
+    "steps",
+    "file",
+    "files_with_key",
+    "files",
+    "blob_sizes",
+    "blob_chunk",
+    "unfinished_upload",
+    "lease",
+    "roots",
+];
 
-/// The same, unless the store is held.
-macro_rules! hold {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {$(
-        fn $name(&self, $($argument: $type),*) -> Answer<'_, $answer> {
-            if !self.is_held.load(Ordering::SeqCst) {
-                return self.inner.$name($($argument),*);
-            }
-            Box::pin(async move {
-                self.reads.send_modify(|(asked, _)| *asked += 1);
-                let _read = Read(&self.reads);
-                pending().await
-            })
+impl Wrapper for Held {
+    fn ask<T: Send + 'static>(
+        &self,
+        call: &'static str,
+        question: impl for<'s> FnOnce(&'s dyn Store) -> Answer<'s, T> + Send + 'static,
+    ) -> Answer<'_, T> {
+        if !(self.is_held.load(Ordering::SeqCst) && READS.contains(&call)) {
+            return question(&self.inner);
         }
-    )*};
-}
-
-impl Store for Held {
-    hold! {
-        batch(workspace: WorkspaceId, which: BatchSelector) -> Option<BatchRecord>;
-        session(workspace: WorkspaceId, session: SessionId) -> Option<SessionState>;
-        digest(workspace: WorkspaceId, revision: Revision) -> Option<Sha256Digest>;
-        newest(workspace: WorkspaceId) -> Option<Revision>;
-        batches(workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Vec<Listed>;
-        events(workspace: WorkspaceId, after: Revision, limit: usize) -> Vec<Listed>;
-        steps(workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Vec<Event>;
-        file(workspace: WorkspaceId, path: RootedPath) -> Option<CloudFile>;
-        files_with_key(workspace: WorkspaceId, doc_path: DocPath) -> Vec<CloudFile>;
-        files(workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Vec<ListedFile>;
-        blob_sizes(workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Vec<Option<u64>>;
-        blob_chunk(workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Option<Bytes>;
-        unfinished_upload(workspace: WorkspaceId, blob: BlobRef) -> Option<Unfinished>;
-        lease(workspace: WorkspaceId) -> Lease;
-        roots(workspace: WorkspaceId) -> Vec<String>;
-    }
-    forward! {
-        append(batch: BatchRecord) -> Appended;
-        append_local(local: LocalBatch) -> LocalAppended;
-        transition(step: Transition) -> Transitioned;
-        set_mode(change: ModeChange) -> ModeChanged;
-        tokens() -> Tokens;
-        add_token(token: KeptToken) -> TokenAdded;
-        end_token(name: TokenName, ended: Ended) -> Option<Token>;
-        create_workspace(workspace: WorkspaceId) -> bool;
-        grant_lease(workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> u64;
-        counts(workspace: WorkspaceId) -> Option<WorkspaceCounts>;
-        workspaces(after: Option<WorkspaceId>, limit: usize) -> Vec<ListedWorkspace>;
-        due(now: UnixMillis, after: Option<DueKey>, limit: usize) -> Vec<Due>;
-        claim_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
-        release_upload(upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> ();
-        upload_chunk(upload: UploadId, index: u32) -> Option<Bytes>;
-        put_chunk(upload: UploadId, index: u32, bytes: Bytes) -> ();
-        commit_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
-        sweep_blobs(before: UnixMillis) -> usize;
+        Box::pin(async move {
+            self.reads.send_modify(|(asked, _)| *asked += 1);
+            let _read = Read(&self.reads);
+            pending().await
+        })
     }
     fn history(&self) -> HistoryId {
         self.inner.history()
@@ -119,8 +80,11 @@ impl Store for Held {
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         self.inner.failed()
     }
-    fn close(&self) -> Answer<'_, ()> {
-        self.inner.close()
+    fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.inner.healed()
+    }
+    fn reopenings(&self) -> watch::Receiver<u64> {
+        self.inner.reopenings()
     }
 }
 

@@ -4,23 +4,14 @@ use std::io::Write;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, Once};
 
-use aptix_model::batch::BlobRef;
-use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, TokenName, WorkspaceId};
-use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::{BatchRecord, UnixMillis};
-use aptix_model::token::{Ended, Token};
+use aptix_model::id::HistoryId;
 use aptix_model::wire::v1;
 use aptix_server::options::Options;
-use aptix_server::store::access::{KeptToken, TokenAdded, Tokens};
 use aptix_server::store::memory::MemoryStore;
-use aptix_server::store::session::{ModeChange, ModeChanged, SessionState};
-use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
-    LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
-};
+use aptix_server::store::wrapper::Wrapper;
+use aptix_server::store::{Answer, Store, StoreError, UploadId};
 use serde_json::{Value, json};
-use tokio_util::bytes::Bytes;
+use tokio::sync::watch;
 use tonic::Code;
 use tracing::subscriber::DefaultGuard;
 
@@ -270,112 +261,29 @@ fn failure<'a, T: Send + 'a>() -> Answer<'a, T> {
     Box::pin(std::future::ready(Err(StoreError::Failed { action: "write", cause })))
 }
 
-impl Store for FailedStore {
-    fn append(&self, _: BatchRecord) -> Answer<'_, Appended> {
-        failure()
-    }
-    fn append_local(&self, _: LocalBatch) -> Answer<'_, LocalAppended> {
-        failure()
-    }
-    fn transition(&self, _: Transition) -> Answer<'_, Transitioned> {
-        failure()
-    }
-    fn session(&self, _: WorkspaceId, _: SessionId) -> Answer<'_, Option<SessionState>> {
-        failure()
-    }
-    fn set_mode(&self, _: ModeChange) -> Answer<'_, ModeChanged> {
-        failure()
-    }
-    fn due(&self, _: UnixMillis, _: Option<DueKey>, _: usize) -> Answer<'_, Vec<Due>> {
-        failure()
-    }
-    fn tokens(&self) -> Answer<'_, Tokens> {
-        self.0.tokens()
-    }
-    fn add_token(&self, _: KeptToken) -> Answer<'_, TokenAdded> {
-        failure()
-    }
-    fn end_token(&self, _: TokenName, _: Ended) -> Answer<'_, Option<Token>> {
-        failure()
-    }
-    fn create_workspace(&self, _: WorkspaceId) -> Answer<'_, bool> {
-        failure()
+impl Wrapper for FailedStore {
+    fn ask<T: Send + 'static>(
+        &self,
+        call: &'static str,
+        question: impl for<'s> FnOnce(&'s dyn Store) -> Answer<'s, T> + Send + 'static,
+    ) -> Answer<'_, T> {
+        match call {
+            "tokens" | "newest" | "batch" | "sweep_blobs" | "grow_older" | "retain" | "close" => question(&self.0),
+            _ => failure(),
+        }
     }
     fn history(&self) -> HistoryId {
         self.0.history()
-    }
-    fn roots(&self, _: WorkspaceId) -> Answer<'_, Vec<String>> {
-        failure()
-    }
-    fn grant_lease(&self, _: WorkspaceId, _: Sha256Digest, _: Vec<String>) -> Answer<'_, u64> {
-        failure()
-    }
-    fn lease(&self, _: WorkspaceId) -> Answer<'_, Lease> {
-        failure()
-    }
-    fn digest(&self, _: WorkspaceId, _: Revision) -> Answer<'_, Option<Sha256Digest>> {
-        failure()
-    }
-    fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
-        self.0.newest(workspace)
-    }
-    fn counts(&self, _: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>> {
-        failure()
-    }
-    fn workspaces(&self, _: Option<WorkspaceId>, _: usize) -> Answer<'_, Vec<ListedWorkspace>> {
-        failure()
-    }
-    fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
-        self.0.batch(workspace, which)
-    }
-    fn batches(&self, _: WorkspaceId, _: Option<Revision>, _: usize) -> Answer<'_, Vec<Listed>> {
-        failure()
-    }
-    fn steps(&self, _: WorkspaceId, _: BatchId, _: Revision) -> Answer<'_, Vec<Event>> {
-        failure()
-    }
-    fn events(&self, _: WorkspaceId, _: Revision, _: usize) -> Answer<'_, Vec<Listed>> {
-        failure()
-    }
-    fn file(&self, _: WorkspaceId, _: RootedPath) -> Answer<'_, Option<CloudFile>> {
-        failure()
-    }
-    fn files_with_key(&self, _: WorkspaceId, _: DocPath) -> Answer<'_, Vec<CloudFile>> {
-        failure()
-    }
-    fn files(&self, _: WorkspaceId, _: Option<RootedPath>, _: usize) -> Answer<'_, Vec<ListedFile>> {
-        failure()
-    }
-    fn blob_sizes(&self, _: WorkspaceId, _: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {
-        failure()
-    }
-    fn blob_chunk(&self, _: WorkspaceId, _: Sha256Digest, _: u32) -> Answer<'_, Option<Bytes>> {
-        failure()
-    }
-    fn claim_upload(&self, _: UploadId, _: WorkspaceId, _: BlobRef) -> Answer<'_, ()> {
-        failure()
-    }
-    fn unfinished_upload(&self, _: WorkspaceId, _: BlobRef) -> Answer<'_, Option<Unfinished>> {
-        failure()
-    }
-    fn release_upload(&self, _: UploadId, _: WorkspaceId, _: Sha256Digest) -> Answer<'_, ()> {
-        failure()
-    }
-    fn upload_chunk(&self, _: UploadId, _: u32) -> Answer<'_, Option<Bytes>> {
-        failure()
-    }
-    fn put_chunk(&self, _: UploadId, _: u32, _: Bytes) -> Answer<'_, ()> {
-        failure()
-    }
-    fn commit_upload(&self, _: UploadId, _: WorkspaceId, _: BlobRef) -> Answer<'_, ()> {
-        failure()
     }
     fn discard_upload(&self, _: UploadId) {}
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         self.0.failed()
     }
-    fn close(&self) -> Answer<'_, ()> {
-        self.0.close()
+    fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.0.healed()
+    }
+    fn reopenings(&self) -> watch::Receiver<u64> {
+        self.0.reopenings()
     }
 }
 

@@ -6,25 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use aptix_model::batch::BlobRef;
-use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, TokenName, WorkspaceId};
-use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::{BatchRecord, UnixMillis};
-use aptix_model::token::{Ended, Token};
+use aptix_model::id::{HistoryId, WorkspaceId};
+use aptix_model::record::BatchRecord;
 use aptix_model::wire::v1;
 use aptix_server::dispatcher::Settings;
 use aptix_server::options::Options;
-use aptix_server::store::access::{KeptToken, TokenAdded, Tokens};
 use aptix_server::store::memory::MemoryStore;
-use aptix_server::store::session::{ModeChange, ModeChanged, SessionState};
-use aptix_server::store::{
-    Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
-    LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
-};
+use aptix_server::store::wrapper::Wrapper;
+use aptix_server::store::{Answer, Appended, BatchSelector, Store, StoreError, UploadId};
 use tokio::sync::watch;
 use tokio::time::timeout;
-use tokio_util::bytes::Bytes;
 use tonic::{Code, Streaming};
 
 use crate::server::{Clients, Feed, SOON, Server, create_text, next, next_event, submit};
@@ -57,16 +48,14 @@ fn reopened<T: Send + 'static>() -> Answer<'static, T> {
     Box::pin(std::future::ready(Err(StoreError::ReadOnly { cause })))
 }
 
-/// Methods that ask the store in memory.
-macro_rules! forward {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {$(
-        fn $name(&self, $($argument: $type),*) -> Answer<'_, $answer> {
-            self.asked().$name($($argument),*)
-        }
-    )*};
-}
-
-impl Store for Reopening {
+impl Wrapper for Reopening {
+    fn ask<T: Send + 'static>(
+        &self,
+        _: &'static str,
+        question: impl for<'s> FnOnce(&'s dyn Store) -> Answer<'s, T> + Send + 'static,
+    ) -> Answer<'_, T> {
+        question(self.asked())
+    }
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
         if self.is_closed.load(Ordering::SeqCst) { reopened() } else { self.asked().batch(workspace, which) }
     }
@@ -79,39 +68,6 @@ impl Store for Reopening {
             reopened().await
         })
     }
-    forward! {
-        append_local(local: LocalBatch) -> LocalAppended;
-        transition(step: Transition) -> Transitioned;
-        session(workspace: WorkspaceId, session: SessionId) -> Option<SessionState>;
-        set_mode(change: ModeChange) -> ModeChanged;
-        tokens() -> Tokens;
-        add_token(token: KeptToken) -> TokenAdded;
-        end_token(name: TokenName, ended: Ended) -> Option<Token>;
-        create_workspace(workspace: WorkspaceId) -> bool;
-        grant_lease(workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> u64;
-        roots(workspace: WorkspaceId) -> Vec<String>;
-        lease(workspace: WorkspaceId) -> Lease;
-        digest(workspace: WorkspaceId, revision: Revision) -> Option<Sha256Digest>;
-        newest(workspace: WorkspaceId) -> Option<Revision>;
-        counts(workspace: WorkspaceId) -> Option<WorkspaceCounts>;
-        workspaces(after: Option<WorkspaceId>, limit: usize) -> Vec<ListedWorkspace>;
-        due(now: UnixMillis, after: Option<DueKey>, limit: usize) -> Vec<Due>;
-        batches(workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Vec<Listed>;
-        events(workspace: WorkspaceId, after: Revision, limit: usize) -> Vec<Listed>;
-        steps(workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Vec<Event>;
-        file(workspace: WorkspaceId, path: RootedPath) -> Option<CloudFile>;
-        files_with_key(workspace: WorkspaceId, doc_path: DocPath) -> Vec<CloudFile>;
-        files(workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Vec<ListedFile>;
-        blob_sizes(workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Vec<Option<u64>>;
-        blob_chunk(workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Option<Bytes>;
-        claim_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
-        unfinished_upload(workspace: WorkspaceId, blob: BlobRef) -> Option<Unfinished>;
-        release_upload(upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> ();
-        upload_chunk(upload: UploadId, index: u32) -> Option<Bytes>;
-        put_chunk(upload: UploadId, index: u32, bytes: Bytes) -> ();
-        commit_upload(upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> ();
-        sweep_blobs(before: UnixMillis) -> usize;
-    }
     fn history(&self) -> HistoryId {
         self.inner.history()
     }
@@ -121,11 +77,11 @@ impl Store for Reopening {
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         self.inner.failed()
     }
+    fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.inner.healed()
+    }
     fn reopenings(&self) -> watch::Receiver<u64> {
         self.reopenings.subscribe()
-    }
-    fn close(&self) -> Answer<'_, ()> {
-        self.inner.close()
     }
 }
 

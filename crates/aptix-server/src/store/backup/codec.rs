@@ -17,7 +17,7 @@ pub(super) fn encode(item: &Item) -> (u8, Vec<u8>) {
     let fields = record::Writer::new();
     match item {
         Item::Store(facts) => {
-            let age = facts.age.map(|(age, wall)| retention_record::encode_age(age, wall));
+            let age = facts.age.map(retention_record::encode_age);
             let fields = fields.bytes(facts.history.0.as_bytes()).number(facts.taken.0).bytes(facts.server.as_bytes());
             (b's', fields.optional(age.as_deref()).number(u64::from(facts.tokens_needed)).into_fields())
         }

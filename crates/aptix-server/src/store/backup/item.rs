@@ -113,8 +113,8 @@ pub(in crate::store) struct StoreFacts {
     pub(in crate::store) taken: UnixMillis,
     /// The version of the server that made it.
     pub(in crate::store) server: String,
-    /// Its age, and the time of day when that was noted.
-    pub(in crate::store) age: Option<(Age, UnixMillis)>,
+    /// Its age.
+    pub(in crate::store) age: Option<Age>,
     /// Whether calls need a token.
     pub(in crate::store) tokens_needed: bool,
 }

@@ -48,7 +48,7 @@ use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, TokenName, Worksp
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::token::{Ended, Token};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
@@ -70,7 +70,8 @@ use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
     Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
-    LocalAppended, LocalBatch, Store, StoreError, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
+    LocalAppended, LocalBatch, Space, Store, StoreError, Transition, Transitioned, Unfinished, UploadId,
+    WorkspaceCounts,
 };
 use crate::cpu_pool::Turnkeeper;
 use crate::mint;
@@ -292,6 +293,10 @@ impl Store for EmbeddedStore {
         self.read(move |now| now.counts(&workspace))
     }
 
+    fn space(&self) -> Answer<'_, Option<Space>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>> {
         self.read(move |now| now.workspaces(after.as_ref(), limit))
     }
@@ -433,8 +438,8 @@ impl Store for EmbeddedStore {
         })
     }
 
-    fn grow_older(&self, wall: UnixMillis, passed: Option<Duration>) -> Answer<'_, Age> {
-        self.write(Flush::WithNext, move |view| retention::grow_older(view, wall, passed))
+    fn grow_older(&self, passed: Option<Duration>) -> Answer<'_, Age> {
+        self.write(Flush::WithNext, move |view| retention::grow_older(view, passed))
     }
 
     fn retain(&self, order: Retention) -> Answer<'_, Retained> {
@@ -448,6 +453,14 @@ impl Store for EmbeddedStore {
 
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(self.failed.cancelled())
+    }
+
+    fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn reopenings(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
     }
 
     fn close(&self) -> Answer<'_, ()> {

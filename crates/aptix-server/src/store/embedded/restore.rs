@@ -205,7 +205,7 @@ impl<'a> Import<'a> {
         // Every batch in flight of a session is listed with its batch.
         self.put(keys::IN_FLIGHT.to_vec(), record::encode_id(mint::uuid()))?;
         match facts.age {
-            Some((age, wall)) => self.put(keys::AGE.to_vec(), encode_age(age, wall)),
+            Some(age) => self.put(keys::AGE.to_vec(), encode_age(age)),
             None => Ok(()),
         }
     }

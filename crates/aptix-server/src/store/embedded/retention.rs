@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aptix_model::batch::Content;
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
-use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 use fjall::{Readable, Slice};
 
@@ -30,16 +30,12 @@ pub(super) const EVENTS: usize = 256;
 pub(super) const STEPS: usize = 64;
 
 /// Adds to the age of the store.
-pub(super) fn grow_older(
-    view: &View<'_>,
-    wall: UnixMillis,
-    passed: Option<Duration>,
-) -> Result<(Age, Vec<Put>), StoreError> {
+pub(super) fn grow_older(view: &View<'_>, passed: Option<Duration>) -> Result<(Age, Vec<Put>), StoreError> {
     let key = keys::AGE.to_vec();
     // An age that cannot be read is begun anew: then everything is taken for young.
     let noted = view.get(&key)?.and_then(|record| records::decode_age(&record).ok());
-    let age = noted.map_or(Age::default(), |(age, _)| age).after(passed.unwrap_or_default());
-    Ok((age, vec![Put::Record(key, records::encode_age(age, wall))]))
+    let age = noted.unwrap_or_default().after(passed.unwrap_or_default());
+    Ok((age, vec![Put::Record(key, records::encode_age(age))]))
 }
 
 /// What would go, as far as one call removes it.

@@ -2,7 +2,6 @@
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::Revision;
-use aptix_model::record::UnixMillis;
 use fjall::Slice;
 
 use super::record::{Writer, read};
@@ -45,13 +44,17 @@ pub(in crate::store) fn decode_notes(record: &[u8]) -> Result<Notes, StoreError>
     })
 }
 
-/// The age of the store, and the time of day when it was noted.
-pub(in crate::store) fn encode_age(age: Age, wall: UnixMillis) -> Slice {
-    Writer::new().number(age.0).number(wall.0).finish()
+pub(in crate::store) fn encode_age(age: Age) -> Slice {
+    Writer::new().number(age.0).finish()
 }
 
-pub(in crate::store) fn decode_age(record: &[u8]) -> Result<(Age, UnixMillis), StoreError> {
-    read("the age of the store", record, |fields| Some((Age(fields.number()?), UnixMillis(fields.number()?))))
+/// Reads the age of the store. An early version noted the time of day behind it.
+pub(in crate::store) fn decode_age(record: &[u8]) -> Result<Age, StoreError> {
+    read("the age of the store", record, |fields| {
+        let age = Age(fields.number()?);
+        let _wall = if fields.is_empty() { 0 } else { fields.number()? };
+        Some(age)
+    })
 }
 
 #[cfg(test)]
@@ -66,6 +69,7 @@ mod tests {
         }
         let notes = Notes(vec![(Age(1), Revision(2)), (Age(3), Revision(4))]);
         assert_eq!(decode_notes(&encode_notes(&notes)), Ok(notes));
-        assert_eq!(decode_age(&encode_age(Age(5), UnixMillis(6))), Ok((Age(5), UnixMillis(6))));
+        assert_eq!(decode_age(&encode_age(Age(5))), Ok(Age(5)));
+        assert_eq!(decode_age(&Writer::new().number(5).number(6).finish()), Ok(Age(5)), "of an early version");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aptix_model::batch::Content;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Revision};
-use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 use aptix_model::wire::bytes::batch_to_bytes;
 
@@ -15,10 +15,9 @@ use crate::store::retention::{Age, Bounds, Counted, HeldBy, Retained, Retention,
 use crate::store::{Event, Listed, StoreError};
 
 impl State {
-    pub(super) fn grow_older(&mut self, wall: UnixMillis, passed: Option<Duration>) -> Age {
-        let age = self.age.map_or(Age::default(), |(age, _)| age).after(passed.unwrap_or_default());
-        self.age = Some((age, wall));
-        age
+    pub(super) fn grow_older(&mut self, passed: Option<Duration>) -> Age {
+        self.age = self.age.after(passed.unwrap_or_default());
+        self.age
     }
 }
 
