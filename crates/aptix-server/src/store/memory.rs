@@ -3,6 +3,7 @@
 mod retention;
 mod workspace;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::pin::Pin;
@@ -403,11 +404,20 @@ impl Store for MemoryStore {
     }
 
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
-        self.write(|state| {
+        let committed = self.write(|state| {
+            let blobs = &mut state.workspaces.entry(workspace).or_default().blobs;
+            let chunks = state.uploads.remove(&upload);
+            if let Entry::Vacant(place) = blobs.entry(blob.sha256) {
+                if chunks.is_none() && blob.size_bytes > 0 {
+                    let cause = "its first bytes are gone, upload it again".to_owned();
+                    return Err(StoreError::Failed { action: "keep an upload", cause });
+                }
+                place.insert(chunks.unwrap_or_default().into());
+            }
             state.unfinished.retain(|_, (unfinished, _)| *unfinished != upload);
-            let chunks = state.uploads.remove(&upload).unwrap_or_default();
-            state.workspaces.entry(workspace).or_default().blobs.entry(blob.sha256).or_insert(chunks.into());
-        })
+            Ok(())
+        });
+        Box::pin(async { committed.await? })
     }
 
     fn discard_upload(&self, upload: UploadId) {

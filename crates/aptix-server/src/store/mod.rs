@@ -265,7 +265,8 @@ pub struct Unfinished {
 pub trait Store: Send + Sync + 'static {
     /// Keeps a batch under the workspace's next revision, not the one in the record, unless its request id is known or its session
     /// may not write; creates a new session in the same step. A prepared batch that takes the place of another is kept only if that
-    /// one is prepared, and is withdrawn in the same step, or has failed.
+    /// one is prepared, and is withdrawn in the same step, or has failed. A store that removes blobs keeps nothing that names one which
+    /// is not there, here and in the next two calls.
     fn append(&self, batch: BatchRecord) -> Answer<'_, Appended>;
 
     /// Keeps a batch of the workstation itself under the next revision, with its files, linked with the batch it took back.

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use crate::sample::file;
-use crate::store_contract::{append, batch, step, workspace};
+use crate::store_contract::{append, batch, step, with_empty_blob, workspace};
 
 /// How often the file was edited.
 const EDITS: u128 = 4_000;
@@ -46,7 +46,7 @@ async fn a_batch_for_a_file_that_was_edited_often_reads_as_much_as_one_for_a_fil
     // In memory where that is possible: nothing here has to last.
     let memory = Path::new("/dev/shm");
     let dir = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() }.unwrap();
-    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+    let store = with_empty_blob(EmbeddedStore::open(dir.path()).unwrap()).await;
     store.grant_lease(workspace("w"), Sha256Digest::EMPTY, vec!["main".to_owned()]).await.unwrap();
     edit(Arc::clone(&store), 1, "main/once.txt").await;
     for first in (2..EDITS + 2).step_by(usize::try_from(AT_ONCE).unwrap()) {

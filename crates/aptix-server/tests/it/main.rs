@@ -7,6 +7,7 @@ mod audit;
 mod backup;
 mod backup_file;
 mod bad_input;
+mod blob_model;
 mod blobs;
 mod busy;
 mod certificates;

@@ -26,22 +26,29 @@ macro_rules! promised {
     ($($name:ident,)+) => {
         mod memory {
             $(#[tokio::test] async fn $name() {
-                super::$name(std::sync::Arc::new(super::MemoryStore::default())).await;
+                super::$name(super::with_empty_blob(super::MemoryStore::default()).await).await;
             })+
         }
         mod embedded {
             $(#[tokio::test] async fn $name() {
                 let dir = tempfile::tempdir().unwrap();
-                super::$name(std::sync::Arc::new(super::EmbeddedStore::open(dir.path()).unwrap())).await;
+                super::$name(super::with_empty_blob(super::EmbeddedStore::open(dir.path()).unwrap()).await).await;
             })+
         }
         mod healing {
             $(#[tokio::test] async fn $name() {
                 let dir = tempfile::tempdir().unwrap();
-                super::$name(std::sync::Arc::new(super::healing(dir.path()))).await;
+                super::$name(super::with_empty_blob(super::healing(dir.path())).await).await;
             })+
         }
     };
+}
+
+/// With the blob that files here have, in the workspace `w`.
+pub(crate) async fn with_empty_blob<S: Store>(store: S) -> Arc<S> {
+    let blob = BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 0 };
+    store.commit_upload(UploadId(Uuid::from_u128(1)), workspace("w"), blob).await.unwrap();
+    Arc::new(store)
 }
 
 fn healing(dir: &std::path::Path) -> HealingStore {
@@ -427,7 +434,7 @@ async fn blobs_are_seen_when_they_are_whole(store: Arc<impl Store>) {
     let w = workspace("w");
     let (upload, blob) =
         (UploadId(Uuid::from_u128(5)), BlobRef { sha256: Sha256Digest::from_bytes([7; 32]), size_bytes: 5 });
-    let sizes = || store.blob_sizes(workspace("w"), vec![Sha256Digest::EMPTY, blob.sha256]);
+    let sizes = || store.blob_sizes(workspace("w"), vec![Sha256Digest::from_bytes([6; 32]), blob.sha256]);
     store.put_chunk(upload, 0, b"abc".as_slice().into()).await.unwrap();
     assert_eq!(sizes().await, Ok(vec![None, None]));
     assert_eq!(store.blob_chunk(w.clone(), blob.sha256, 0).await, Ok(None));
@@ -460,7 +467,7 @@ async fn a_closed_store_takes_nothing(store: Arc<impl Store>) {
 #[tokio::test]
 async fn what_is_acknowledged_survives_reopening() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+    let store = with_empty_blob(EmbeddedStore::open(dir.path()).unwrap()).await;
     let w = workspace("w");
     let stored = append(&store, batch(1, "w", "r1")).await;
     let names = vec!["app".to_owned(), "lib".to_owned()];

@@ -10,15 +10,17 @@ use aptix_model::path::{DocPath, RootedPath};
 use super::committer::{Put, View};
 use super::keys::{self, Key};
 use super::record;
+use super::unnamed::are_there;
 use crate::store::{CloudFile, FileUpdate, StoreError, Twins};
 
-/// What takes over files as they are since an event.
+/// What takes over files as they are since an event; the bytes of each are there.
 pub(super) fn put_files(
     view: &View<'_>,
     workspace: &WorkspaceId,
     files: Vec<FileUpdate>,
     revision: Revision,
 ) -> Result<Vec<Put>, StoreError> {
+    are_there(view, workspace, files.iter().filter_map(|file| Some(file.content?.sha256)))?;
     let mut puts = Vec::new();
     let mut lists = Lists { workspace, lists: BTreeMap::new() };
     for file in &files {

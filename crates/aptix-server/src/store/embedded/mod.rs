@@ -62,7 +62,7 @@ use self::record::Marker;
 use self::rounds::Rounds;
 use self::tables::Tables;
 use self::tokens::Needed;
-use self::unnamed::{Attention, unname};
+use self::unnamed::{Attention, Sweep, unname};
 use self::writes::{append, append_local, counters, transition};
 use super::access::{KeptToken, TokenAdded, Tokens};
 use super::backup_summary::Summary;
@@ -88,6 +88,8 @@ pub struct EmbeddedStore {
     /// Uploads to be discarded for which the queue had no room.
     overflow: Arc<Mutex<Vec<UploadId>>>,
     attention: Arc<Attention>,
+    /// Held while blobs are swept.
+    sweeping: tokio::sync::Mutex<()>,
     tokens_needed: Arc<Needed>,
     committer: Mutex<Option<JoinHandle<()>>>,
     /// Held by the committer as well: the directory is this process's until nothing is written any more.
@@ -169,6 +171,7 @@ impl EmbeddedStore {
             groups,
             overflow,
             attention,
+            sweeping: tokio::sync::Mutex::default(),
             tokens_needed,
             committer: Mutex::new(Some(committer)),
             _locked: locked,
@@ -216,7 +219,7 @@ impl Store for EmbeddedStore {
     fn append(&self, batch: BatchRecord) -> Answer<'_, Appended> {
         let attention = Arc::clone(&self.attention);
         self.write(Flush::Now, move |view| {
-            attention.check_batch(&batch)?;
+            attention.name_in_batch(&batch);
             append(view, batch)
         })
     }
@@ -224,7 +227,7 @@ impl Store for EmbeddedStore {
     fn append_local(&self, local: LocalBatch) -> Answer<'_, LocalAppended> {
         let attention = Arc::clone(&self.attention);
         self.write(Flush::Now, move |view| {
-            attention.check_files(&local.batch.workspace, &local.files)?;
+            attention.name_in_files(&local.batch.workspace, &local.files);
             append_local(view, local)
         })
     }
@@ -232,7 +235,7 @@ impl Store for EmbeddedStore {
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
         let attention = Arc::clone(&self.attention);
         self.write(Flush::Now, move |view| {
-            attention.check_files(&step.workspace, &step.files)?;
+            attention.name_in_files(&step.workspace, &step.files);
             transition(view, step)
         })
     }
@@ -340,11 +343,12 @@ impl Store for EmbeddedStore {
     fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {
         let attention = Arc::clone(&self.attention);
         self.read(move |now| {
-            let sizes: Vec<_> =
-                digests.iter().map(|digest| now.blob_size(&workspace, digest)).collect::<Result<_, _>>()?;
-            let there = digests.iter().zip(&sizes).filter(|(_, size)| size.is_some());
-            attention.noticed(&workspace, there.map(|(digest, _)| *digest), mint::now());
-            Ok(sizes)
+            let asked = mint::now();
+            let sizes = digests.into_iter().map(|digest| {
+                let size = now.blob_size(&workspace, &digest)?;
+                Ok(size.filter(|_| attention.notice(&workspace, digest, asked)))
+            });
+            sizes.collect()
         })
     }
 
@@ -387,14 +391,14 @@ impl Store for EmbeddedStore {
         let attention = Arc::clone(&self.attention);
         let marker = self.write(Flush::Now, move |view| {
             let key = keys::blob(&workspace, &blob.sha256);
-            attention.noticed(&workspace, std::iter::once(blob.sha256), mint::now());
             if view.get(&key)?.is_some() {
+                attention.came(&workspace, blob.sha256, mint::now());
                 return Ok((Kept::Former, Vec::new()));
             }
             if blob.size_bytes > 0 {
                 unfinished::check(view, upload)?;
             }
-            attention.came(&(workspace.clone(), blob.sha256));
+            attention.came(&workspace, blob.sha256, mint::now());
             let marker = record::encode_marker(Marker { upload, size_bytes: blob.size_bytes });
             let mut puts = vec![Put::Record(key, marker), Put::RemoveRecord(keys::upload(upload))];
             puts.extend(unfinished::release(view, upload, &keys::unfinished(&workspace, &blob.sha256))?);
@@ -416,19 +420,24 @@ impl Store for EmbeddedStore {
     }
 
     fn sweep_blobs(&self, before: UnixMillis) -> Answer<'_, usize> {
-        let attention = Arc::clone(&self.attention);
-        attention.begin(before);
-        let unnamed = self.read(move |now| now.unnamed(before));
-        let old = self.read(move |now| now.unfinished_before(before));
         Box::pin(async move {
+            // Two sweeps would not know what was named during the other one.
+            let _alone = self.sweeping.lock().await;
+            let _sweep = Sweep(&self.attention);
+            let attention = Arc::clone(&self.attention);
+            self.write(Flush::WithNext, move |_| {
+                attention.begin(before);
+                Ok(((), Vec::new()))
+            })
+            .await?;
             let mut swept = 0;
-            for (key, upload) in old.await? {
+            for (key, upload) in self.read(move |now| now.unfinished_before(before)).await? {
                 self.write(Flush::Now, move |view| Ok(((), unfinished::release(view, upload, &key)?))).await?;
                 self.discard_upload(upload);
                 swept += 1;
             }
-            for blob in unnamed.await? {
-                let (attention, upload) = (Arc::clone(&attention), blob.1.upload);
+            for blob in self.read(move |now| now.unnamed(before)).await? {
+                let (attention, upload) = (Arc::clone(&self.attention), blob.1.upload);
                 if self.write(Flush::Now, move |view| unname(view, &attention, &blob, before)).await? {
                     self.discard_upload(upload);
                     swept += 1;

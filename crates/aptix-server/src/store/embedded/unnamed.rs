@@ -29,7 +29,9 @@ pub(super) struct Attention(Mutex<Known>);
 struct Known {
     /// When a caller last learnt that a blob is there: a batch that names it may be on its way.
     asked: HashMap<Named, UnixMillis>,
-    /// What was removed by the last sweep: a batch that names it is refused.
+    /// What batches and files began to name since the sweep that is under way began; `None` while there is none.
+    named: Option<HashSet<Named>>,
+    /// What the sweep that is under way, or the last one, removed: no caller learns any more that it is there.
     removed: HashSet<Named>,
 }
 
@@ -38,65 +40,91 @@ impl Attention {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a caller learnt that these are there.
-    pub(super) fn noticed(
-        &self,
-        workspace: &WorkspaceId,
-        digests: impl Iterator<Item = Sha256Digest>,
-        now: UnixMillis,
-    ) {
-        let mut known = self.lock();
-        for digest in digests {
-            known.asked.insert((workspace.clone(), digest), now);
+    /// Notes that a caller learns now that a blob is there; answers whether it stays.
+    pub(super) fn notice(&self, workspace: &WorkspaceId, digest: Sha256Digest, now: UnixMillis) -> bool {
+        let (mut known, blob) = (self.lock(), (workspace.clone(), digest));
+        let stays = !known.removed.contains(&blob);
+        if stays {
+            known.asked.insert(blob, now);
         }
+        stays
     }
 
-    /// It is there again.
-    pub(super) fn came(&self, blob: &Named) {
-        self.lock().removed.remove(blob);
+    /// The workspace gets this blob, if it does not have it.
+    pub(super) fn came(&self, workspace: &WorkspaceId, digest: Sha256Digest, now: UnixMillis) {
+        let (mut known, blob) = (self.lock(), (workspace.clone(), digest));
+        known.removed.remove(&blob);
+        known.asked.insert(blob, now);
     }
 
-    /// A new sweep begins: what was asked before it counts no more.
+    /// A sweep begins: what was asked before it counts no more. Called by the committer, so that the sweep finds in the store what began
+    /// to name a blob before, and here what does so later.
     pub(super) fn begin(&self, before: UnixMillis) {
         let mut known = self.lock();
         known.asked.retain(|_, asked| *asked >= before);
+        known.named = Some(HashSet::new());
         known.removed.clear();
     }
 
-    /// Whether a blob may be removed; from now on no batch can name it.
+    /// The sweep ends: nothing is removed until another one begins.
+    fn end(&self) {
+        self.lock().named = None;
+    }
+
+    /// Whether a blob may be removed; from now on no caller learns that it is there.
     fn remove(&self, blob: &Named, before: UnixMillis) -> bool {
         let mut known = self.lock();
-        if known.asked.get(blob).is_some_and(|asked| *asked >= before) {
+        let is_named = known.named.as_ref().is_none_or(|named| named.contains(blob));
+        if is_named || known.asked.get(blob).is_some_and(|asked| *asked >= before) {
             return false;
         }
         known.removed.insert(blob.clone());
         true
     }
 
-    fn refuse(&self, workspace: &WorkspaceId, named: impl Iterator<Item = Sha256Digest>) -> Result<(), StoreError> {
-        let known = self.lock();
-        let gone = named.map(|digest| (workspace.clone(), digest)).find(|blob| known.removed.contains(blob));
-        match gone {
-            Some((_, digest)) => Err(StoreError::Failed {
-                action: "keep what names a blob",
-                cause: format!("{digest} was removed meanwhile, upload it again"),
-            }),
-            None => Ok(()),
+    fn name(&self, workspace: &WorkspaceId, digests: impl Iterator<Item = Sha256Digest>) {
+        if let Some(named) = &mut self.lock().named {
+            named.extend(digests.map(|digest| (workspace.clone(), digest)));
         }
     }
 
-    /// Refuses a batch that names a blob which was removed after it was looked for.
-    pub(super) fn check_batch(&self, batch: &BatchRecord) -> Result<(), StoreError> {
-        self.refuse(&batch.workspace, named_by(batch))
+    /// A batch is about to be stored.
+    pub(super) fn name_in_batch(&self, batch: &BatchRecord) {
+        self.name(&batch.workspace, named_by(batch));
     }
 
-    /// The same of the files of a step.
-    pub(super) fn check_files(&self, workspace: &WorkspaceId, files: &[FileUpdate]) -> Result<(), StoreError> {
-        self.refuse(workspace, files.iter().filter_map(|file| Some(file.content?.sha256)))
+    /// Files are about to be stored.
+    pub(super) fn name_in_files(&self, workspace: &WorkspaceId, files: &[FileUpdate]) {
+        self.name(workspace, files.iter().filter_map(|file| Some(file.content?.sha256)));
     }
 }
 
-fn named_by(batch: &BatchRecord) -> impl Iterator<Item = Sha256Digest> + '_ {
+/// A sweep that is under way; it ends when this is dropped. One that was given up has written nothing behind this.
+pub(super) struct Sweep<'a>(pub(super) &'a Attention);
+
+impl Drop for Sweep<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Refuses what names a blob that is not there: it was removed after it was looked for.
+pub(super) fn are_there(
+    view: &View<'_>,
+    workspace: &WorkspaceId,
+    named: impl Iterator<Item = Sha256Digest>,
+) -> Result<(), StoreError> {
+    for digest in named {
+        if view.get(&keys::blob(workspace, &digest))?.is_none() {
+            let cause = format!("{digest} is not there, upload it again");
+            return Err(StoreError::Failed { action: "keep what names a blob", cause });
+        }
+    }
+    Ok(())
+}
+
+/// The blobs that a batch names.
+pub(super) fn named_by(batch: &BatchRecord) -> impl Iterator<Item = Sha256Digest> + '_ {
     batch.batch.files.iter().filter_map(|patch| match patch.edit.content()? {
         Content::Blob(blob) => Some(blob.sha256),
         Content::Text(_) => None,
@@ -131,7 +159,13 @@ impl Instant<'_> {
         for entry in self.snapshot.prefix(&self.tables.records, keys::BATCHES) {
             let (key, value) = entry.into_inner().map_err(failed("list batches"))?;
             let Some(id) = key.get(1..).and_then(|id| Uuid::from_slice(id).ok()).map(BatchId) else { continue };
-            let Some(state) = self.get(&keys::state(id))? else { continue };
+            // A batch that cannot be read may name any blob.
+            let Some(state) = self.get(&keys::state(id))? else {
+                return Err(StoreError::Corrupt {
+                    what: format!("batch {id}"),
+                    why: "its state is missing".to_owned(),
+                });
+            };
             let batch = batch_record::decode_batch(id, &value, &state)?;
             for digest in named_by(&batch) {
                 found.remove(&(batch.workspace.clone(), digest));

@@ -11,6 +11,7 @@ use super::committer::{Put, View};
 use super::keys;
 use super::record::{self, Counters, Happened};
 use super::sessions;
+use super::unnamed::{are_there, named_by};
 use crate::store::append::{former, replacement, submitted};
 use crate::store::session::lets_go;
 use crate::store::{Appended, Known, LocalAppended, LocalBatch, StoreError, Transition, Transitioned, chain, links};
@@ -41,6 +42,7 @@ pub(super) fn append(view: &View<'_>, mut batch: BatchRecord) -> Result<(Appende
         Ok(puts) => puts,
         Err(failure) => return Ok((Appended::Restricted(failure), Vec::new())),
     };
+    are_there(view, &batch.workspace, named_by(&batch))?;
     let facts = submitted(&batch);
     let mut counters = counters(view, &batch.workspace)?;
     if let Some(former) = former(&batch) {
