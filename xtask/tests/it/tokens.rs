@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use crate::clock::Clock;
 use crate::documents::create;
 use crate::person::on_terminal;
 use crate::processes::{Machine, Server, binary, eventually, with_input, write};
@@ -242,4 +243,39 @@ fn an_address_that_others_reach_needs_a_token() {
     make(&machine, "*", "orchestrator", "author");
     let server = machine.server_at("0.0.0.0:0");
     assert!(said(&batches(&machine, &server, None, &[])).contains("UNAUTHENTICATED"));
+}
+
+/// A clock that is set forward by ten years, and back, ends no token whose time is not over; others expire meanwhile.
+#[test]
+fn a_jump_of_the_clock_ends_no_token() {
+    let machine = Machine::new();
+    let clock = Clock::of(&machine);
+    let server = machine.server_that(|command| clock.show(command));
+    let expiring = |name: &str, expires: &str| {
+        let arguments =
+            ["token", "create", "--workspace", "*", "--role", "reader", "--name", name, "--expires", expires];
+        let output = administer(&machine, &arguments).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    };
+    let lasting = expiring("lasting", "1d");
+    let created = administer(&machine, &["workspace", "create", "demo"]).output().unwrap();
+    assert!(created.status.success(), "{}", said(&created));
+    let is_served = |token: &str| batches(&machine, &server, Some(token), &[]).status.success();
+    assert!(is_served(&lasting));
+    let listed = || {
+        let output = administer(&machine, &["token", "list"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let line = |name: &str| listed().lines().find(|line| line.contains(name)).unwrap().to_owned();
+    let soon = Command::new("date").args(["-u", "-d", "+15 seconds", "+%Y-%m-%dT%H:%M:%SZ"]).output().unwrap();
+    let brief = expiring("brief", std::str::from_utf8(&soon.stdout).unwrap().trim_end());
+    let while_good = line("lasting");
+    clock.set("+315360000");
+    // The server looks for tokens whose time is over, and finds this one alone.
+    eventually("the other token has expired", || !is_served(&brief) && line("brief").contains("expired"));
+    assert!(is_served(&lasting));
+    clock.set("+0");
+    assert!(is_served(&lasting));
+    assert_eq!(line("lasting"), while_good);
 }

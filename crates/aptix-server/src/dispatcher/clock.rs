@@ -9,7 +9,7 @@ use crate::mint;
 
 /// The time of day, as long as that goes on: a clock that is set back is not followed, and time still passes.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(super) struct Clock {
     latest: Mutex<(UnixMillis, Instant)>,
     time_of_day: fn() -> UnixMillis,
 }
@@ -27,7 +27,7 @@ impl Clock {
     }
 
     /// Sets the clock forward to a time, if it is behind it.
-    pub(crate) fn raise(&self, floor: UnixMillis) {
+    pub(super) fn raise(&self, floor: UnixMillis) {
         let now = self.now();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         if floor > now {
@@ -36,7 +36,7 @@ impl Clock {
     }
 
     /// The time now: never earlier than it was before.
-    pub(crate) fn now(&self) -> UnixMillis {
+    pub(super) fn now(&self) -> UnixMillis {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let (then, since) = *latest;
         let passed = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);

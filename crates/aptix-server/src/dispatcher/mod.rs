@@ -6,7 +6,7 @@ pub mod ask;
 pub mod batch_filter;
 pub mod cancel;
 mod claims;
-pub(crate) mod clock;
+mod clock;
 pub mod decided;
 mod disk;
 mod disk_reserve;

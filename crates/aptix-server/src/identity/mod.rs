@@ -6,6 +6,7 @@
 mod registry;
 mod rights;
 mod secret;
+mod token_clock;
 
 use std::sync::Arc;
 

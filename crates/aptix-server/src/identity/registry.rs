@@ -17,15 +17,16 @@ use aptix_model::token::{CertificateName, Ended, Ending, Role, Scope, Token};
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 use tokio::task::JoinError;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::codegen::http::{HeaderMap, header};
 
+use super::token_clock::{HELD, TokenClock};
 use super::{Held, Principal, Secret, unauthenticated};
 use crate::caller::Caller;
-use crate::dispatcher::clock::Clock;
 use crate::dispatcher::refusal::{Refusal, no_workspace};
+use crate::mint;
 use crate::store::access::{KeptToken, TOKENS, TokenAdded};
 use crate::store::{Store, StoreError};
 
@@ -35,7 +36,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The tokens of a store.
 pub struct Registry {
     store: Arc<dyn Store>,
-    clock: Clock,
+    clock: TokenClock,
+    /// The time when the tokens were read: one that expired later did so while this was looked at.
+    began: UnixMillis,
     known: RwLock<Known>,
     /// Held while a token is made or ended, in the store and in memory.
     changes: Mutex<()>,
@@ -89,7 +92,7 @@ impl Registry {
         if !tokens.is_empty() {
             closed.cancel();
         }
-        let clock = Clock::default();
+        let clock = TokenClock::begin();
         let now = clock.now();
         let mut open: Vec<_> = tokens.readable.into_iter().filter(|kept| kept.token.ended.is_none()).collect();
         // Of several that were for one certificate, one alone has not expired: it counts.
@@ -98,6 +101,7 @@ impl Registry {
         Ok(Arc::new(Self {
             store,
             clock,
+            began: now,
             known: RwLock::new(Known { good, ended: HashSet::new(), closed }),
             changes: Mutex::default(),
             is_uncertain: AtomicBool::new(false),
@@ -278,13 +282,18 @@ impl Registry {
 
     /// Ends tokens whose time is over, for as long as it is polled.
     pub async fn expire(self: &Arc<Self>) -> Infallible {
+        let began = Instant::now();
         loop {
             sleep(LOOK_EVERY).await;
             if self.is_uncertain.swap(false, Ordering::SeqCst) {
                 self.look_again().await;
             }
-            let now = self.clock.now();
-            let expired = self.let_go(|token| !token.is_good(now));
+            let (now, has_held) = (self.clock.now(), began.elapsed() >= HELD);
+            // Those that were over at the start were of no use since: their end can wait until the clock is believed.
+            let expired = self.let_go(|token| {
+                let is_over = token.is_good(self.began) || (has_held && !token.is_good(mint::now()));
+                is_over && !token.is_good(now)
+            });
             if !expired.is_empty() {
                 self.tasks.spawn(Arc::clone(self).keep_ends(expired));
             }
