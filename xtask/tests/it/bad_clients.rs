@@ -8,6 +8,7 @@
 mod agents;
 mod idle_agents;
 mod raw;
+mod trickle;
 
 use std::sync::LazyLock;
 use std::time::Duration;
