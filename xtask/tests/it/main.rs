@@ -11,6 +11,7 @@ mod certificates;
 mod clients;
 mod clock;
 mod cloud_copy;
+mod compacted;
 mod concurrency;
 mod crash;
 mod cut_short;

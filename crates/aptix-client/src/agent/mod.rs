@@ -79,7 +79,7 @@ pub async fn serve(
         Some(cursor) => Position::Cursor(cursor),
         None => Position::Revision(noted.revision),
     });
-    let mut progress = Progress { position, held: LeaseSecret::default() };
+    let mut progress = Progress { position, beginning: None, held: LeaseSecret::default() };
     if let Err(error) = local_batches::begin(&local, &service) {
         tracing::warn!(%error, "the history cannot be read, batches of this workstation wait");
     }
@@ -115,7 +115,7 @@ async fn serve_on(agent: &Arc<Agent>, progress: &mut Progress) -> Result<(), Age
         let Some(why) = ended? else { return Ok(()) };
         if let Some(start) = other_start(&why) {
             tracing::warn!(%why, from = %start, "the server does not have the events asked for");
-            progress.position = Position::Revision(start);
+            (progress.position, progress.beginning) = (Position::Revision(start), Some(start));
         }
         let wait = backoff.wait_after(&why);
         tracing::warn!(%why, milliseconds = wait.as_millis(), "waiting before connecting to {} again", agent.service.server.url);

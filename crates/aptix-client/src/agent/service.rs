@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::events::trace::{Trace, Via};
-use aptix_model::id::{AgentId, BatchId, HistoryId, WorkspaceId};
+use aptix_model::id::{AgentId, BatchId, HistoryId, Revision, WorkspaceId};
 use aptix_model::presence::{ApprovalMode, Presence};
 use aptix_model::report::Report;
 use tokio_util::sync::CancellationToken;
@@ -119,8 +119,18 @@ pub(super) fn removed_state(local: &Workspace) -> Option<PathBuf> {
 pub(super) struct Progress {
     /// The position to resume from.
     pub(super) position: Position,
+    /// Behind which revision the server said that its events begin, if it did.
+    pub(super) beginning: Option<Revision>,
     /// The secret of the lease that was held last.
     pub(super) held: LeaseSecret,
+}
+
+impl Progress {
+    /// Whether the revision to resume from may be that of another history: none was named with it, nor did the server name the revision.
+    pub(super) fn is_unbound(&self) -> bool {
+        let may_differ = |revision: Revision| revision.0 > 0 && self.beginning != Some(revision);
+        matches!(self.position, Position::Revision(revision) if may_differ(revision))
+    }
 }
 
 /// A connection to the server under one lease.

@@ -55,11 +55,12 @@ pub(super) async fn run(agent: &Arc<Agent>, progress: &mut Progress) -> Result<O
         agent.stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
     };
+    let is_unbound = progress.is_unbound();
     let (sender, mut arrivals) = mpsc::channel(inbox::AHEAD);
     let mut reader = JoinSet::new();
     reader.spawn(inbox.read_ahead(sender));
     tokio::select! {
-        outcome = work(&session, &mut arrivals, &mut progress.position, &delivered) => outcome?,
+        outcome = work(&session, &mut arrivals, (&mut progress.position, is_unbound), &delivered) => outcome?,
         Err(error) = local => return Err(error),
         () = grace => tracing::warn!("stopping before everything is reported; it is reported at the next start"),
     }
@@ -85,7 +86,7 @@ async fn open(agent: &Agent, progress: &Progress) -> Result<(Connection, Feed), 
 async fn work(
     session: &Arc<Session>,
     arrivals: &mut mpsc::Receiver<Arrival>,
-    position: &mut Position,
+    (position, is_unbound): (&mut Position, bool),
     delivered: &CancellationToken,
 ) -> Result<(), AgentError> {
     let agent = &session.agent;
@@ -98,8 +99,6 @@ async fn work(
         _ => None,
     };
     let (mut queue, mut running) = (Queue::after(*position), JoinSet::new());
-    // A revision of no named history may be that of another one.
-    let is_unbound = matches!(*position, Position::Revision(revision) if revision.0 > 0);
     let (mut ends, mut starts_over) = (false, false);
     loop {
         while !ends && let Some((revision, work)) = queue.begin() {
