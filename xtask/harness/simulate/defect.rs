@@ -15,18 +15,21 @@ pub(crate) enum Defect {
     EventRepeated,
     /// The server takes reports of callers that do not hold the lease.
     LeaseUnchecked,
+    /// The server says at times of an event which is kept that it is not.
+    CompactedTooFar,
     /// An agent that is started again has lost its state directory.
     StateLost,
 }
 
 impl Defect {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::AcknowledgedBeforeStored,
         Self::ReportForgotten,
         Self::EndedTwice,
         Self::RevisionSkipped,
         Self::EventRepeated,
         Self::LeaseUnchecked,
+        Self::CompactedTooFar,
         Self::StateLost,
     ];
 }

@@ -81,6 +81,12 @@ pub(crate) enum Step {
     Copy,
     /// The server is killed, and started again with the last copy of its directory.
     Restore,
+    /// Time passes, and then the server removes all events and batches that a workspace keeps no longer, but for so many events. Does
+    /// nothing while a call is under way: it would store anew what was removed.
+    Retain {
+        workspace: usize,
+        events: u64,
+    },
     /// So many milliseconds pass.
     Pass {
         millis: u64,
@@ -152,7 +158,8 @@ impl Draw<'_> {
                 Step::Copy
             }
             84..85 if self.has_copy => Step::Restore,
-            85..89 => Step::Clock { seconds: CLOCKS[self.random.below(CLOCKS.len())] },
+            85..91 => Step::Retain { workspace, events: [1, 1, 3][self.random.below(3)] },
+            91..94 => Step::Clock { seconds: CLOCKS[self.random.below(CLOCKS.len())] },
             _ => Step::Pass { millis: [20, 200, 2_000, 20_000][self.random.below(4)] },
         }
     }

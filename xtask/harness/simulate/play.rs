@@ -18,9 +18,9 @@ use crate::clock::{self, pass};
 use crate::defect::Defect;
 use crate::history::{FILES, Step, WORKSPACES};
 use crate::random::Random;
-use crate::reference::{Life, OnDisk, lives, misplaced, on_disk, out_of_order};
-use crate::stage::{Stage, workspace};
-use crate::watcher::{Log, read, watch};
+use crate::reference::{Life, OnDisk, lives, misplaced, on_disk, out_of_order, wrongly_removed};
+use crate::stage::{KEPT_LEAST, Stage, workspace};
+use crate::watcher::{Log, Seen, read, watch};
 use crate::workers::with;
 
 /// The nodes behind those of the agents.
@@ -49,6 +49,15 @@ struct Acknowledged {
     file: Option<usize>,
     /// How it ended, if that was acknowledged.
     ended: Option<BatchState>,
+    /// Whether its record was removed: the request that stored it would store another one.
+    is_gone: bool,
+}
+
+/// The events of a workspace that were there before some were removed, from the first one on, and the oldest that is kept.
+#[derive(Clone, Default)]
+struct Archive {
+    events: Vec<Seen>,
+    oldest: u64,
 }
 
 type Batches = BTreeMap<usize, Acknowledged>;
@@ -61,7 +70,8 @@ struct Play {
     stored: BTreeMap<usize, Call>,
     acknowledged: Batches,
     /// What was acknowledged when the copy was made.
-    copied: Option<Batches>,
+    copied: Option<(Batches, [Archive; WORKSPACES])>,
+    archives: [Archive; WORKSPACES],
     restores: usize,
     down: Vec<(Instant, Down)>,
     logs: [Arc<Mutex<Log>>; WORKSPACES],
@@ -88,16 +98,20 @@ pub(crate) async fn play(seed: u64, steps: &[Step], defect: Option<Defect>) -> F
         stored: BTreeMap::new(),
         acknowledged: BTreeMap::new(),
         copied: None,
+        archives: Default::default(),
         restores: 0,
         down: Vec::new(),
         logs,
         watchers,
     };
     for (number, step) in steps.iter().enumerate() {
-        play.step(*step).await?;
+        let wrong = match *step {
+            Step::Retain { workspace, events } => play.retain(workspace, events).await?,
+            step => play.step(step).await.map(|()| None)?,
+        };
         pass(PAUSE).await;
         play.start_due().await?;
-        if let Some(why) = play.take_answers()?.or(play.stage.ended()) {
+        if let Some(why) = wrong.or(play.take_answers()?).or(play.stage.ended()) {
             return Ok(Some(format!("step {number}, {step:?}: {why}")));
         }
     }
@@ -114,13 +128,13 @@ impl Play {
                     self.store(batch, workspace, Kind::Revert { of });
                 }
             }
-            // What a restored server forgot is not stored once more: it may be on disk.
-            Step::Again { batch } if self.restores == 0 || self.acknowledged.contains_key(&batch) => {
+            // What a restored server forgot is not stored once more: it may be on disk. Nor is what retention removed.
+            Step::Again { batch } if self.may_be_repeated(batch) => {
                 if let Some(call) = self.stored.get(&batch).cloned() {
                     self.call(call);
                 }
             }
-            Step::Again { .. } => {}
+            Step::Again { .. } | Step::Retain { .. } => {}
             Step::Apply { batch } => self.about(batch, |id| Kind::Apply { id }),
             Step::Approve { batch } => self.about(batch, |id| Kind::Approve { id }),
             Step::Reject { batch } => self.about(batch, |id| Kind::Reject { id }),
@@ -143,6 +157,39 @@ impl Play {
             Step::Clock { seconds } => clock::set(seconds)?,
         }
         Ok(())
+    }
+
+    fn may_be_repeated(&self, batch: usize) -> bool {
+        self.acknowledged.get(&batch).map_or(self.restores == 0, |known| !known.is_gone)
+    }
+
+    /// Lets time pass until calls are no longer repeated, and removes what a workspace keeps no longer.
+    async fn retain(&mut self, number: usize, events: u64) -> Found {
+        if !self.calls.is_empty() {
+            return Ok(None);
+        }
+        let while_old = KEPT_LEAST * 2;
+        if let Some(why) = self.remove(number, events, None).await? {
+            return Ok(Some(why));
+        }
+        pass(while_old).await;
+        self.remove(number, events, Some(while_old)).await
+    }
+
+    /// Removes it, and looks whether it may go.
+    async fn remove(&mut self, number: usize, events: u64, passed: Option<Duration>) -> Found {
+        let of_workspace = self.acknowledged.values().filter(|known| known.workspace == number);
+        let batches = of_workspace.map(|known| known.id.parse()).collect::<Result<Vec<_>, _>>()?;
+        let known = self.archives[number].events.last().map_or(0, |event| event.revision);
+        let Some(removed) = self.stage.remove(number, events, passed, (known, batches)).await? else { return Ok(None) };
+        let archive = &mut self.archives[number];
+        archive.events.extend(removed.events.into_iter().map(Seen::stored));
+        archive.oldest = removed.oldest;
+        let gone: Vec<String> = removed.gone.iter().map(ToString::to_string).collect();
+        for known in self.acknowledged.values_mut().filter(|known| gone.contains(&known.id)) {
+            known.is_gone = true;
+        }
+        Ok(wrongly_removed(&archive.events, archive.oldest, &gone))
     }
 
     fn known(&self, batch: usize) -> Option<(String, usize)> {
@@ -185,18 +232,18 @@ impl Play {
     async fn copy(&mut self) -> Result<()> {
         self.down.retain(|(_, who)| who.is_some());
         self.stage.copy().await?;
-        self.copied = Some(self.acknowledged.clone());
+        self.copied = Some((self.acknowledged.clone(), self.archives.clone()));
         Ok(())
     }
 
     /// Calls under way are given up: what the server forgets of them may be on disk.
     async fn restore(&mut self) -> Result<()> {
-        let Some(copied) = self.copied.clone() else { return Ok(()) };
+        let Some((copied, archives)) = self.copied.clone() else { return Ok(()) };
         self.down.retain(|(_, who)| who.is_some());
         self.calls.shutdown().await;
         self.stage.link(AUTHOR)?.reset();
         self.stage.restore().await?;
-        self.acknowledged = copied;
+        (self.acknowledged, self.archives) = (copied, archives);
         self.restores += 1;
         Ok(())
     }
@@ -223,7 +270,8 @@ impl Play {
             (_, Err(_)) => return None,
             (_, Ok(answer)) => answer,
         };
-        let new = Acknowledged { id: answer.batch_id.clone(), workspace: call.workspace, file, ended: None };
+        let new =
+            Acknowledged { id: answer.batch_id.clone(), workspace: call.workspace, file, ended: None, is_gone: false };
         let known = self.acknowledged.entry(call.batch).or_insert(new);
         if known.id != answer.batch_id {
             return Some(format!("it is batch {} now, and was {} before", answer.batch_id, known.id));
@@ -275,10 +323,10 @@ impl Play {
         for (number, log) in self.logs.iter().enumerate() {
             let Ok(all) = read(&self.author, number).await else { return Ok(Some("a feed cannot be read".to_owned())) };
             let seen = with(log, |log| log.clone());
-            if seen.wrong.is_none() && seen.events.len() < all.events.len() {
-                return Ok(Some(format!("the watcher has {} of {} events", seen.events.len(), all.events.len())));
+            if seen.wrong.is_none() && seen.newest() < all.newest() {
+                return Ok(Some(format!("the watcher is at event {} of {}", seen.newest(), all.newest())));
             }
-            let Ok(lives) = lives(&all.events) else { continue };
+            let Ok(lives) = lives(&self.whole(number, &all)) else { continue };
             if let Some((id, _)) = lives.iter().find(|(_, life)| life.state == BatchState::Approved) {
                 return Ok(Some(format!("batch {id} stays APPROVED")));
             }
@@ -289,19 +337,25 @@ impl Play {
     /// Holds a workspace against the reference.
     async fn compare(&self, number: usize) -> Found {
         let all = self.log(number).await?;
-        let mut seen = self.seen(number, all.events.len()).await;
-        if let Some(why) = seen.wrong.or(all.wrong) {
-            return Ok(Some(why));
+        let mut seen = self.seen(number, all.newest()).await;
+        if let Some(why) = seen.wrong.as_ref().or(all.wrong.as_ref()) {
+            return Ok(Some(why.clone()));
         }
         // Batches whose time is over end whenever the server looks for them.
-        seen.events.truncate(all.events.len());
-        if seen.events != all.events {
-            return Ok(Some(format!("the watcher saw {:?}, the events are {:?}", seen.events, all.events)));
+        seen.events.retain(|event| event.revision <= all.newest());
+        let (events, oldest) = (self.whole(number, &all), self.archives[number].oldest);
+        if let Some(gap) = seen.gaps.iter().chain(&all.gaps).find(|(_, last)| *last >= oldest.max(1)) {
+            return Ok(Some(format!("events {gap:?} were refused, and are kept from {oldest} on")));
+        }
+        let passed_over = |revision| seen.gaps.iter().any(|(first, last)| (*first..=*last).contains(&revision));
+        let expected: Vec<_> = events.iter().filter(|event| !passed_over(event.revision)).cloned().collect();
+        if seen.events != expected {
+            return Ok(Some(format!("the watcher saw {:?}, the events are {expected:?}", seen.events)));
         }
         if seen.restarts > self.restores {
             return Ok(Some(format!("{} times another history, {} restores", seen.restarts, self.restores)));
         }
-        let lives = match lives(&all.events) {
+        let lives = match lives(&events) {
             Ok(lives) => lives,
             Err(why) => return Ok(Some(why)),
         };
@@ -312,19 +366,26 @@ impl Play {
             if known.ended.is_some_and(|ended| ended != life.state) {
                 return Ok(Some(format!("batch {batch} was {:?} and is {:?}", known.ended, life.state)));
             }
-            if let Some(why) = self.on_disk(*batch, known, *life).await? {
+            if let Some(why) = self.on_disk(*batch, known, (*life, &lives)).await? {
                 return Ok(Some(why));
             }
         }
         self.order(number, &lives)
     }
 
-    /// What the watcher of a workspace has seen, once that is so many events.
-    async fn seen(&self, number: usize, count: usize) -> Log {
+    /// All events of a workspace: those that are kept behind those that were there before they were removed.
+    fn whole(&self, number: usize, kept: &Log) -> Vec<Seen> {
+        let begins = kept.events.first().map_or(u64::MAX, |event| event.revision);
+        let removed = self.archives[number].events.iter().filter(|event| event.revision < begins);
+        removed.chain(&kept.events).cloned().collect()
+    }
+
+    /// What the watcher of a workspace has seen, once that is up to this revision.
+    async fn seen(&self, number: usize, newest: u64) -> Log {
         let read = || self.logs.get(number).map(|log| with(log, |log| log.clone())).unwrap_or_default();
         for _ in 0..TRIES {
             let seen = read();
-            if seen.wrong.is_some() || seen.events.len() >= count {
+            if seen.wrong.is_some() || seen.newest() >= newest {
                 return seen;
             }
             pass(LOOK).await;
@@ -343,8 +404,13 @@ impl Play {
         Ok(read(&self.author, number).await?)
     }
 
-    /// Whether a batch was taken back; asked for in the same way.
-    async fn is_reverted(&self, known: &Acknowledged) -> Result<bool> {
+    /// Whether a batch was taken back; asked for in the same way. Of one that is there no more, the events say it.
+    async fn is_reverted(&self, known: &Acknowledged, lives: &BTreeMap<String, Life>) -> Result<bool> {
+        if known.is_gone {
+            let reverts = |batch: &usize| matches!(self.stored.get(batch), Some(Call { kind: Kind::Revert { of }, .. }) if *of == known.id);
+            let mut by = self.acknowledged.iter().filter(|(batch, _)| reverts(batch));
+            return Ok(by.any(|(_, by)| lives.get(&by.id).is_some_and(|life| life.state == BatchState::Applied)));
+        }
         let request = v1::GetBatchRequest {
             workspace_id: workspace(known.workspace),
             batch: Some(v1::get_batch_request::Batch::BatchId(known.id.clone())),
@@ -360,9 +426,14 @@ impl Play {
         Ok(batches.get_batch(request).await?.into_inner().batch.is_some_and(|batch| !batch.reverted_by.is_empty()))
     }
 
-    async fn on_disk(&self, batch: usize, known: &Acknowledged, life: Life) -> Found {
+    async fn on_disk(
+        &self,
+        batch: usize,
+        known: &Acknowledged,
+        (life, lives): (Life, &BTreeMap<String, Life>),
+    ) -> Found {
         let Some(file) = known.file else { return Ok(None) };
-        let is_reverted = self.is_reverted(known).await?;
+        let is_reverted = self.is_reverted(known, lives).await?;
         let expected = if self.restores > 0 { OnDisk::AtMostOnce } else { on_disk(life, is_reverted) };
         Ok(misplaced(&self.stage.content(known.workspace, file)?, batch, expected))
     }

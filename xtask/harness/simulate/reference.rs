@@ -52,6 +52,24 @@ pub(crate) fn lives(events: &[Seen]) -> Result<BTreeMap<String, Life>, String> {
     Ok(lives)
 }
 
+/// What is wrong with the removal of the events before one, if anything is: the newest event of what is open stays, and a batch goes
+/// once all its events have gone.
+pub(crate) fn wrongly_removed(events: &[Seen], oldest: u64, gone: &[String]) -> Option<String> {
+    let lives = match lives(events) {
+        Ok(lives) => lives,
+        Err(why) => return Some(why),
+    };
+    let newest: BTreeMap<&str, u64> = events.iter().map(|event| (event.batch.as_str(), event.revision)).collect();
+    newest.into_iter().find_map(|(batch, newest)| {
+        let is_open = lives.get(batch).is_some_and(|life| may_follow(Some(life.state), BatchState::Cancelled));
+        let is_gone = gone.iter().any(|gone| gone == batch);
+        // One whose newest event went is no longer open, and one that is gone has no event left.
+        let is_wrong = if newest < oldest { is_open } else { is_gone };
+        is_wrong
+            .then(|| format!("batch {batch} (newest event {newest}, open: {is_open}, gone: {is_gone}) before {oldest}"))
+    })
+}
+
 /// What the disk must have of a batch's line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum OnDisk {

@@ -15,10 +15,12 @@ use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
 use aptix_client::workspace::fs::disk::SystemDisk;
 use aptix_client::workspace::roots::workspace::Workspace;
+use aptix_model::id::BatchId;
 use aptix_server::dispatcher::approvals::{Approval, Approvals};
 use aptix_server::options::Options;
 use aptix_server::serve::serve;
 use aptix_server::store::embedded::EmbeddedStore;
+use aptix_server::store::retention::Limits;
 use aptix_server::store::{Store as _, StoreError};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -33,7 +35,7 @@ use crate::history::{FILES, NODES, WORKSPACES};
 use crate::network::{Door, Link, Network};
 use crate::program::place;
 use crate::random::Random;
-use crate::store::Mortal;
+use crate::store::{Mortal, Removed};
 
 /// How long the blocking work that a killed task left may need: simulated time stands still until it is done.
 const LEFT_BEHIND: Duration = Duration::from_millis(1);
@@ -41,6 +43,8 @@ const LEFT_BEHIND: Duration = Duration::from_millis(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long in real time the threads of a killed server may hold its store.
 const LET_GO: Duration = Duration::from_secs(60);
+/// How long records are kept: a call that was cut off is not delivered so late.
+pub(crate) const KEPT_LEAST: Duration = Duration::from_secs(600);
 /// Connections that wait to be accepted.
 const BACKLOG: usize = 64;
 
@@ -125,6 +129,20 @@ impl Stage {
         self.network.lead_to(Some(Door { connections, died: died.clone() }));
         self.server = Some(Running { tasks, store, died });
         Ok(())
+    }
+
+    /// Has the server remove what a workspace keeps no longer; `None` while it is down.
+    pub(crate) async fn remove(
+        &self,
+        number: usize,
+        events: u64,
+        passed: Option<Duration>,
+        known: (u64, Vec<BatchId>),
+    ) -> Result<Option<Removed>> {
+        let Some(running) = &self.server else { return Ok(None) };
+        let (record_least, content_batches) = (KEPT_LEAST, Some(events));
+        let limits = Limits { record_events: Some(events), record_least, content_batches, ..Limits::default() };
+        Ok(Some(running.store.remove((workspace(number).parse()?, limits), passed, known).await?))
     }
 
     /// Kills the server: what it has not acknowledged may be durable or not.

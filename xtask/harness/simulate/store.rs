@@ -2,13 +2,15 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
-use aptix_model::id::{HistoryId, Revision, WorkspaceId};
+use aptix_model::id::{BatchId, HistoryId, Revision, WorkspaceId};
 use aptix_model::record::BatchRecord;
+use aptix_server::store::retention::{Limits, Retention};
 use aptix_server::store::wrapper::Wrapper;
 use aptix_server::store::{
-    Answer, Appended, BatchSelector, Listed, Store, StoreError, Transition, Transitioned, UploadId,
+    Answer, Appended, BatchSelector, Event, Listed, Store, StoreError, Transition, Transitioned, UploadId,
 };
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -27,12 +29,14 @@ pub(crate) struct Mortal {
     defect: Option<Defect>,
     /// Calls that the defect could be in.
     calls: AtomicUsize,
+    /// Held by each call, and by retention alone: nothing happens between its looks.
+    alone: Arc<RwLock<()>>,
 }
 
 impl Mortal {
     pub(crate) fn new(inner: Arc<dyn Store>, defect: Option<Defect>) -> Self {
         let history = inner.history();
-        Self { inner: Mutex::new(Some(inner)), history, defect, calls: AtomicUsize::new(0) }
+        Self { inner: Mutex::new(Some(inner)), history, defect, calls: AtomicUsize::new(0), alone: Arc::default() }
     }
 
     /// Answers nothing more; what was being written may be durable.
@@ -51,14 +55,60 @@ impl Mortal {
 
     /// Works on the blocking pool, so that simulated time stands still meanwhile.
     fn work<T: Send + 'static>(&self, work: impl FnOnce(Arc<dyn Store>) -> Work<T> + Send + 'static) -> Answer<'_, T> {
-        let inner = self.inner();
+        let (inner, alone) = (self.inner(), Arc::clone(&self.alone));
         Box::pin(async move {
             let (store, runtime) = (inner.ok_or(StoreError::Closed)?, Handle::current());
-            let worked = spawn_blocking(move || runtime.block_on(work(store))).await;
+            let worked = spawn_blocking(move || {
+                let _among_others = alone.read().unwrap_or_else(PoisonError::into_inner);
+                runtime.block_on(work(store))
+            })
+            .await;
             let answer = worked.map_err(|error| StoreError::Failed { action: "work", cause: error.to_string() })?;
             self.inner().ok_or(StoreError::Closed)?;
             answer
         })
+    }
+}
+
+/// What retention left of a workspace.
+pub(crate) struct Removed {
+    /// The events after those that were known before.
+    pub(crate) events: Vec<Event>,
+    /// The oldest event that is kept.
+    pub(crate) oldest: u64,
+    /// Those of the batches that were asked for which are there no more.
+    pub(crate) gone: Vec<BatchId>,
+}
+
+impl Mortal {
+    /// Counts the time that passed, and removes what the workspace keeps no longer; nothing else happens meanwhile. `known` is the newest
+    /// event that is known, `batches` are those that are looked for afterwards.
+    pub(crate) async fn remove(
+        &self,
+        (workspace, limits): (WorkspaceId, Limits),
+        passed: Option<Duration>,
+        (known, batches): (u64, Vec<BatchId>),
+    ) -> Result<Removed, StoreError> {
+        let inner = self.inner().ok_or(StoreError::Closed)?;
+        let (alone, runtime) = (Arc::clone(&self.alone), Handle::current());
+        let removed = spawn_blocking(move || {
+            let _alone = alone.write().unwrap_or_else(PoisonError::into_inner);
+            runtime.block_on(async {
+                let events = inner.events(workspace.clone(), Revision(known), usize::MAX).await?;
+                let events = events.into_iter().filter_map(Result::ok).collect();
+                let now = inner.grow_older(passed).await?;
+                let order = Retention { workspace: workspace.clone(), limits, now, is_rehearsal: false };
+                let oldest = inner.retain(order).await?.oldest.0;
+                let mut gone = Vec::new();
+                for batch in batches {
+                    if inner.batch(workspace.clone(), BatchSelector::Id(batch)).await?.is_none() {
+                        gone.push(batch);
+                    }
+                }
+                Ok(Removed { events, oldest, gone })
+            })
+        });
+        removed.await.map_err(|error| StoreError::Failed { action: "work", cause: error.to_string() })?
     }
 }
 
@@ -104,6 +154,9 @@ impl Wrapper for Mortal {
     }
 
     fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>> {
+        if after.0 > 0 && self.has(Defect::CompactedTooFar, 9) {
+            return Box::pin(std::future::ready(Err(StoreError::Compacted { oldest: Revision(after.0 + 2) })));
+        }
         let skips = self.defect == Some(Defect::RevisionSkipped);
         let after = if after.0 > 0 && self.has(Defect::EventRepeated, 9) { Revision(after.0 - 1) } else { after };
         self.work(move |store| {

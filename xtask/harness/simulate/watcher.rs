@@ -6,6 +6,7 @@ use std::time::Duration;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::watch_workspace_response::Message;
 use aptix_model::wire::v1::workspace_service_client::WorkspaceServiceClient;
+use aptix_server::store::Event;
 use tokio::time::timeout;
 use tonic::transport::Channel;
 use tonic::{Code, Status};
@@ -29,6 +30,14 @@ pub(crate) struct Seen {
     pub(crate) state: v1::BatchState,
 }
 
+impl Seen {
+    /// An event as the store has it.
+    pub(crate) fn stored(event: Event) -> Self {
+        let (kind, state) = event.facts.map_or_else(Default::default, |facts| (facts.kind.into(), facts.state.into()));
+        Self { revision: event.revision.0, batch: event.batch.to_string(), kind, state }
+    }
+}
+
 /// What a watcher saw since it last began at the first event.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
@@ -37,12 +46,26 @@ pub(crate) struct Log {
     pub(crate) restarts: usize,
     /// What must not be.
     pub(crate) wrong: Option<String>,
+    /// Revisions whose events were no longer kept when it came for them: the first and the last one of each gap.
+    pub(crate) gaps: Vec<(u64, u64)>,
+    /// The revision behind which it goes on.
+    position: u64,
     cursor: Option<v1::Cursor>,
 }
 
 impl Log {
     pub(crate) fn newest(&self) -> u64 {
-        self.events.last().map_or(0, |event| event.revision)
+        self.position
+    }
+
+    /// The server has no events before this one any more.
+    fn compacted(&mut self, oldest: u64) {
+        let first = self.position + 1;
+        if oldest <= first {
+            return self.blame(format!("revision {first} was refused, and events are kept from {oldest} on"));
+        }
+        self.gaps.push((first, oldest - 1));
+        (self.position, self.cursor) = (oldest - 1, None);
     }
 
     fn add(&mut self, event: v1::BatchEvent) {
@@ -52,6 +75,7 @@ impl Log {
         }
         let batch = event.batch.unwrap_or_default().batch_id;
         self.events.push(Seen { revision: event.revision, batch, kind, state });
+        self.position = event.revision;
         self.cursor = event.cursor;
     }
 
@@ -70,19 +94,27 @@ pub(crate) async fn watch(channel: Channel, number: usize, log: Arc<Mutex<Log>>)
     }
 }
 
-/// Every event of a workspace, up to the first sign that there are no more.
+/// Every event of a workspace that is kept, up to the first sign that there are no more.
 pub(crate) async fn read(channel: &Channel, number: usize) -> Result<Log, Status> {
-    let log = Mutex::default();
-    match follow(channel, number, &log, true).await {
-        Err(status) if status.code() != Code::NotFound => Err(status),
-        _ => Ok(with(&log, |log| log.clone())),
+    let log: Mutex<Log> = Mutex::default();
+    loop {
+        match follow(channel, number, &log, true).await {
+            // It begins with the first event that is kept.
+            Err(status) if with(&log, |log| log.gaps.is_empty()) && oldest(&status).is_some() => {
+                with(&log, |log| refused(log, &status));
+            }
+            Err(status) if status.code() != Code::NotFound => return Err(status),
+            _ => return Ok(with(&log, |log| log.clone())),
+        }
     }
 }
 
 /// Reads events until the connection is lost or silent; with `once` until there are no more.
 async fn follow(channel: &Channel, number: usize, log: &Mutex<Log>, once: bool) -> Result<(), Status> {
-    let after = with(log, |log| log.cursor.clone());
-    let request = v1::WatchWorkspaceRequest { workspace_id: workspace(number), after, ..Default::default() };
+    let (after, position) = with(log, |log| (log.cursor.clone(), log.position));
+    let after_revision = if after.is_some() { 0 } else { position };
+    let workspace_id = workspace(number);
+    let request = v1::WatchWorkspaceRequest { workspace_id, after, after_revision, ..Default::default() };
     let mut workspaces = WorkspaceServiceClient::new(channel.clone());
     let silent = |_| Status::deadline_exceeded("silence");
     let mut stream = timeout(SILENCE, workspaces.watch_workspace(request)).await.map_err(silent)??.into_inner();
@@ -106,8 +138,17 @@ async fn follow(channel: &Channel, number: usize, log: &Mutex<Log>, once: bool) 
     Ok(())
 }
 
-/// Begins at the first event again where the server has another history.
+/// The oldest event that is kept, where the next one is not.
+fn oldest(status: &Status) -> Option<u64> {
+    let info = status.get_details_error_info().filter(|info| info.reason == "COMPACTED")?;
+    info.metadata.get("oldest")?.parse().ok()
+}
+
+/// Begins at the first event again where the server has another history, and passes over what it keeps no longer.
 fn refused(log: &mut Log, status: &Status) {
+    if let Some(oldest) = oldest(status) {
+        return log.compacted(oldest);
+    }
     let Some(info) = status.get_details_error_info() else { return };
     let detail = info.metadata.get("detail").map(String::as_str);
     if info.reason == "HISTORY_CHANGED" || detail == Some("FUTURE_REVISION") {
