@@ -111,6 +111,8 @@ const BATCHES: u64 = 1_000_000_000;
 const BYTES: RangeInclusive<u64> = 4 << 20..=1 << 40;
 const BILLION: u64 = 1_000_000_000;
 const PETABYTE: u64 = 1_000_000_000_000_000;
+/// Stored bytes: no fewer than one large batch has.
+const STORED: RangeInclusive<u64> = 1 << 20..=PETABYTE;
 
 /// Every key. A key below another one may have a default that follows from it.
 pub static KEYS: &[Key] = &[
@@ -305,6 +307,13 @@ pub static KEYS: &[Key] = &[
         Reload,
         |c| whole(&mut c.usual.quota.batches_per_day, 1..=BATCHES),
         "likewise those of one workspace",
+    )
+    .per_workspace(),
+    Key::new(
+        "stored_bytes_per_workspace",
+        Reload,
+        |c| whole(&mut c.usual.quota.stored_bytes, STORED),
+        "bytes of batches, blobs and unfinished uploads that a workspace [stores](#stored-bytes); without it no limit",
     )
     .per_workspace(),
     Key::new(

@@ -31,6 +31,7 @@ pub mod report;
 pub mod revert;
 pub mod session;
 mod step;
+mod stored_bytes;
 pub mod stream;
 pub mod submit;
 pub mod survey;

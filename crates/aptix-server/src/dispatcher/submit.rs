@@ -18,6 +18,7 @@ use aptix_model::state::BatchState;
 
 use super::Dispatcher;
 use super::refusal::{Refusal, broken_off, shutting_down};
+use super::stored_bytes::Reservation;
 use crate::metrics::Metric;
 use crate::mint;
 use crate::quota::{CallQuota, Reserved};
@@ -127,34 +128,23 @@ impl Dispatcher {
     /// `began`.
     ///
     /// # Errors
-    /// When the request id has another content, the token or the workspace had as many batches in a day as it may, or the store fails.
+    /// When the request id has another content, the token or the workspace had as many batches in a day as it may, the workspace has no
+    /// room for it, or the store fails.
     pub async fn keep(
         self: &Arc<Self>,
         record: BatchRecord,
         quota: &CallQuota,
         began: Instant,
     ) -> Result<BatchRecord, Refusal> {
-        let reserved = self.reserve(&record, quota).await?;
         let state = self.state_when_free(&record.workspace, &record.batch);
         let record = BatchRecord { state, ..record };
+        let reserved = self.reserve(&record, quota).await?;
         let this = Arc::clone(self);
         self.to_the_end(async move {
             let id = record.id;
             this.append(record, began).await.inspect(|kept| count(reserved, id, kept))
         })
         .await
-    }
-
-    /// Counts a batch that is about to be stored. One that is stored already under its request id is not refused.
-    pub(super) async fn reserve(&self, record: &BatchRecord, quota: &CallQuota) -> Result<Vec<Reserved>, Refusal> {
-        match quota.batch(&record.workspace) {
-            Ok(reserved) => Ok(reserved),
-            Err(over) => {
-                let which = BatchSelector::Request(record.request_id.clone());
-                let stored = self.store.batch(record.workspace.clone(), which).await?;
-                if stored.is_some() { Ok(Vec::new()) } else { Err(over.into()) }
-            }
-        }
     }
 
     async fn append(&self, record: BatchRecord, began: Instant) -> Result<BatchRecord, Refusal> {
@@ -199,9 +189,9 @@ impl Dispatcher {
 }
 
 /// Lets a batch count if it was stored as the new one of this id, and not before.
-pub(super) fn count(reserved: Vec<Reserved>, id: BatchId, kept: &BatchRecord) {
+pub(super) fn count(reserved: Reservation, id: BatchId, kept: &BatchRecord) {
     if kept.id == id {
-        reserved.into_iter().for_each(Reserved::stored);
+        reserved.counted.into_iter().for_each(Reserved::stored);
     }
 }
 

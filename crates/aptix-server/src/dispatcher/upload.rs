@@ -18,6 +18,7 @@ use super::refusal::{Refusal, shutting_down};
 use super::transfer::{damaged, digest_of, no_place};
 use crate::caller::Peer;
 use crate::mint;
+use crate::quota::{CallQuota, Held};
 use crate::room::Place;
 use crate::store::{Store, StoreError, UploadId};
 
@@ -33,6 +34,8 @@ pub struct Upload {
     id: Option<UploadId>,
     /// Whether it is the one of its blob that can be resumed.
     claim: Option<Claim>,
+    /// The room that it holds in its workspace.
+    room: Option<Held>,
     hasher: Sha256,
     came: u64,
     waiting: BytesMut,
@@ -76,22 +79,19 @@ impl Dispatcher {
     }
 
     /// Begins to take a blob, or goes on behind the bytes before `offset`; from an agent, under the lease whose secret has this
-    /// digest.
+    /// digest, and then also where the workspace has no room.
     ///
     /// # Errors
-    /// When it is announced too large, the lease is lost, or there is nothing to resume there.
+    /// When it is announced too large, the lease is lost, the workspace has no room, or there is nothing to resume there.
     pub async fn upload(
         &self,
         place: Place,
         workspace: WorkspaceId,
         (blob, offset): (BlobRef, u64),
-        lease: Option<Sha256Digest>,
+        (lease, quota): (Option<Sha256Digest>, &CallQuota),
     ) -> Result<Upload, Refusal> {
         if blob.size_bytes > BLOB_BYTES {
-            let message =
-                format!("the blob is announced with {} bytes, at most {BLOB_BYTES} are taken", blob.size_bytes);
-            let failure = Failure::new(Reason::TooLarge, message).detail(Detail::File);
-            return Err(Refusal::denied(failure.field("blob.sizeBytes")));
+            return Err(Refusal::denied(too_large(&blob)));
         }
         if lease.is_some() && self.store.lease(workspace.clone()).await?.secret != lease {
             let failure = Failure::new(Reason::LeaseLost, "the lease of the upload is not in force")
@@ -108,6 +108,7 @@ impl Dispatcher {
             store: Arc::clone(&self.store),
             id: None,
             claim: None,
+            room: None,
             hasher: Sha256::new(),
             came: 0,
             waiting: BytesMut::new(),
@@ -118,6 +119,10 @@ impl Dispatcher {
         };
         if let Some(size) = known {
             return upload.after(offset, size).await;
+        }
+        // An upload that is resumed is counted since it began.
+        if offset == 0 && lease.is_none() {
+            upload.room = self.room_for_blob(quota, &upload.workspace, blob).await?;
         }
         // What fits into one chunk is sent again as fast.
         let is_large = blob.size_bytes > CHUNK_BYTES as u64;
@@ -133,6 +138,8 @@ impl Dispatcher {
         let id = UploadId(mint::uuid());
         if upload.claim.is_some() {
             self.store.claim_upload(id, upload.workspace.clone(), blob).await?;
+            // From now on the store counts it.
+            upload.room = None;
         }
         upload.id = Some(id);
         Ok(upload)
@@ -149,7 +156,8 @@ impl Dispatcher {
         blob: BlobRef,
         bytes: Bytes,
     ) -> Result<(), Refusal> {
-        let mut upload = self.upload(self.upload_place(peer).await?, workspace.clone(), (blob, 0), None).await?;
+        let place = self.upload_place(peer).await?;
+        let mut upload = self.upload(place, workspace.clone(), (blob, 0), (None, &peer.quota)).await?;
         upload.push(bytes).await?;
         upload.finish().await.map(drop)
     }
@@ -278,6 +286,11 @@ impl Drop for Upload {
             self.store.discard_upload(id);
         }
     }
+}
+
+fn too_large(blob: &BlobRef) -> Failure {
+    let message = format!("the blob is announced with {} bytes, at most {BLOB_BYTES} are taken", blob.size_bytes);
+    Failure::new(Reason::TooLarge, message).detail(Detail::File).field("blob.sizeBytes")
 }
 
 fn behind(blob: &BlobRef, offset: u64, there: u64) -> Failure {

@@ -24,6 +24,8 @@ struct Used {
     streams: u64,
     bytes: u64,
     questions: u64,
+    /// Bytes that are about to be stored.
+    storing: u64,
 }
 
 /// A bucket of what may be used in a second or a day. It keeps the time at which it will be full.
@@ -68,6 +70,8 @@ impl Used {
             Limit::Streams => Some((&mut self.streams, allowed.streams)),
             Limit::BytesInFlight => Some((&mut self.bytes, allowed.bytes_in_flight)),
             Limit::Questions => Some((&mut self.questions, allowed.questions)),
+            // What is stored counts as well: `Account::store`.
+            Limit::StoredBytes => Some((&mut self.storing, u64::MAX)),
         }
     }
 }
@@ -123,6 +127,19 @@ impl Account {
             *used = sum;
         }
         Ok(Held { account: Arc::clone(self), limit, amount })
+    }
+}
+
+impl Account {
+    /// Counts bytes that are about to be stored; answers how many are, with them. Whoever counts first and learns afterwards how many
+    /// are stored misses none: each that was counted before is still counted, or is stored.
+    pub(super) fn store(self: &Arc<Self>, bytes: u64) -> (Held, u64) {
+        let storing = {
+            let mut used = self.lock();
+            used.storing = used.storing.saturating_add(bytes);
+            used.storing
+        };
+        (Held { account: Arc::clone(self), limit: Limit::StoredBytes, amount: bytes }, storing)
     }
 }
 

@@ -151,6 +151,42 @@ impl CallQuota {
     }
 }
 
+impl CallQuota {
+    /// Room for bytes that are about to be stored in a workspace; `None` where it has no limit.
+    pub(crate) fn room(&self, workspace: &WorkspaceId, bytes: impl FnOnce() -> u64) -> Option<Storing> {
+        let (account, allowed) = self.workspace(workspace)?;
+        let (most, bytes) = (allowed.stored_bytes?, bytes());
+        let (held, storing) = account.store(bytes);
+        Some(Storing { subject: account.subject().clone(), held, bytes, storing, most })
+    }
+}
+
+/// Bytes that are about to be stored, before it is known whether the workspace has room for them.
+#[derive(Debug)]
+pub struct Storing {
+    subject: Subject,
+    held: Held,
+    bytes: u64,
+    /// Bytes of the workspace that are about to be stored, with these.
+    storing: u64,
+    most: u64,
+}
+
+impl Storing {
+    /// Holds the room until the bytes are stored.
+    ///
+    /// # Errors
+    /// When the workspace would store more than it may, beside the `used` bytes that it stores.
+    pub(crate) fn beside(self, used: u64) -> Result<Held, Box<OverLimit>> {
+        let Self { subject, held, bytes, storing, most } = self;
+        let others = used.saturating_add(storing.saturating_sub(bytes));
+        match others.checked_add(bytes) {
+            Some(sum) if sum <= most => Ok(held),
+            _ => Err(OverLimit::stored(&subject, (others, bytes), most)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,5 @@
 //! What the holder of a token, and all callers of a workspace together, may use of the server: calls a second, open streams,
-//! bytes of messages in flight, questions to an agent, and batches a day. A call over a limit is refused, before its message is decoded
+//! bytes of messages in flight, questions to an agent, batches a day, and stored bytes. A call over a limit is refused, before its message is decoded
 //! where that is possible, with the limit, its value and the time after which the call may succeed.
 
 mod account;
@@ -17,10 +17,13 @@ use tokio::sync::watch;
 use crate::metrics;
 
 pub use self::account::{Held, Reserved};
-pub use self::accounts::{CallQuota, Quotas};
+pub use self::accounts::{CallQuota, Quotas, Storing};
 
 /// How long a caller waits before it repeats a call that found all of something in use.
 const IN_USE: Duration = Duration::from_secs(1);
+
+/// How long a caller waits before it repeats a call that a workspace has no room for: retention runs at intervals of minutes.
+const RETENTION: Duration = Duration::from_secs(60);
 
 /// What one token, or one workspace, may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +38,8 @@ pub struct Allowance {
     pub questions: u64,
     /// Batches that are stored in a day, on average; one day's may come at once. Counted anew from each start of the server.
     pub batches_per_day: u64,
+    /// Bytes that a workspace stores; `None` is no limit. A token has no such limit: what is stored belongs to its workspace.
+    pub stored_bytes: Option<u64>,
 }
 
 impl Default for Allowance {
@@ -45,6 +50,7 @@ impl Default for Allowance {
             bytes_in_flight: 256 << 20,
             questions: 2048,
             batches_per_day: 10_000_000,
+            stored_bytes: None,
         }
     }
 }
@@ -117,6 +123,8 @@ pub enum Limit {
     Questions,
     /// Batches a day.
     BatchesPerDay,
+    /// Stored bytes of a workspace.
+    StoredBytes,
 }
 
 impl Limit {
@@ -134,6 +142,7 @@ impl Limit {
             (Self::Questions, Subject::Workspace(_)) => "questions_per_workspace",
             (Self::BatchesPerDay, Subject::Token(_)) => "batches_per_day_per_token",
             (Self::BatchesPerDay, Subject::Workspace(_)) => "batches_per_day_per_workspace",
+            (Self::StoredBytes, _) => "stored_bytes_per_workspace",
         }
     }
 
@@ -144,6 +153,7 @@ impl Limit {
             Self::BytesInFlight => "bytes of messages in flight",
             Self::Questions => "questions to an agent",
             Self::BatchesPerDay => "batches a day",
+            Self::StoredBytes => "stored bytes",
         }
     }
 }
@@ -165,17 +175,29 @@ pub struct OverLimit {
 
 impl OverLimit {
     fn new(subject: &Subject, limit: Limit, value: u64, retry: Duration) -> Box<Self> {
-        let (holder, subject) = (holder(subject), subject.clone());
-        let message = format!("{holder} has a limit of {value} {}, and has reached it", limit.words());
+        let message = format!("{} has a limit of {value} {}, and has reached it", holder(subject), limit.words());
         let hint = match limit {
             Limit::CallsPerSecond => "call less often: wait as long as RetryInfo says, then call again",
             Limit::BatchesPerDay => "wait as long as RetryInfo says, or ask the operator for a higher limit",
             Limit::Streams | Limit::BytesInFlight | Limit::Questions => {
                 "end some of the calls that are under way, or wait as long as RetryInfo says, then call again"
             }
+            Limit::StoredBytes => {
+                "wait until retention removes content of batches that ended, or ask the operator for a shorter retention or a \
+                 higher limit"
+            }
         };
         let failure = Failure::new(Reason::OverLimit, message).hint(hint);
-        Box::new(Self { failure, subject, limit, value, retry })
+        Box::new(Self { failure, subject: subject.clone(), limit, value, retry })
+    }
+
+    /// Refuses `more` bytes in a workspace that stores `used`, those on their way among them.
+    fn stored(subject: &Subject, (used, more): (u64, u64), value: u64) -> Box<Self> {
+        let mut over = Self::new(subject, Limit::StoredBytes, value, RETENTION);
+        let holder = holder(subject);
+        over.failure.message =
+            format!("{holder} stores {used} bytes, and {more} more would exceed its limit of {value} stored bytes");
+        over
     }
 
     /// Counts and logs that a call is refused.

@@ -34,8 +34,8 @@ impl FileService {
         let _chunk = quota.take_in(&workspace, Limit::BytesInFlight, CHUNK_BYTES).map_err(status)?;
         let blob = start.blob.ok_or_else(|| status(wire::missing("start.blob", "the blob's digest and size")))?;
         let blob = BlobRef::try_from(blob).map_err(status)?;
-        let lease = secret_digest(&start.lease_secret);
-        let mut upload = self.dispatcher.upload(place, workspace, (blob, start.offset), lease).await.map_err(status)?;
+        let by = (secret_digest(&start.lease_secret), quota);
+        let mut upload = self.dispatcher.upload(place, workspace, (blob, start.offset), by).await.map_err(status)?;
         while let Some(message) = self.next(&mut parts).await? {
             match message.part {
                 Some(Part::Chunk(chunk)) if chunk.is_empty() => {

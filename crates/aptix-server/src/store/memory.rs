@@ -258,6 +258,13 @@ impl Store for MemoryStore {
         self.read(&workspace, |workspace| workspace.known.then(|| workspace.counts()))
     }
 
+    fn used_bytes(&self, workspace: WorkspaceId) -> Answer<'_, u64> {
+        let state = self.lock();
+        let unfinished = state.unfinished.iter().filter(|((of, _), _)| *of == workspace).map(|(_, (_, size))| *size);
+        let used = state.workspaces.get(&workspace).map_or(0, Workspace::used_bytes) + unfinished.sum::<u64>();
+        Box::pin(std::future::ready(Ok(used)))
+    }
+
     fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>> {
         let state = self.lock();
         let known = state.workspaces.iter().filter(|(id, workspace)| workspace.known && after.as_ref() < Some(id));

@@ -44,6 +44,7 @@ mod links;
 pub mod memory;
 pub mod retention;
 pub mod session;
+pub mod size;
 mod space;
 mod step;
 pub mod wrapper;
@@ -315,6 +316,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// What is counted of the workspace; `None` if there is no such workspace.
     fn counts(&self, workspace: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>>;
+
+    /// The bytes that the workspace stores: of its batches as [`size::stored_bytes`] counts them, of its blobs, each once, and what was announced
+    /// of uploads that can be resumed. 0 if there is no such workspace. The store has the sum: it does not add them up.
+    fn used_bytes(&self, workspace: WorkspaceId) -> Answer<'_, u64>;
 
     /// The space of the file system that it writes to; `None` if it writes to none.
     fn space(&self) -> Answer<'_, Option<Space>>;

@@ -3,13 +3,16 @@
 //! Ages are not taken from the times that events record, which a wrong clock makes wrong for ever. The store counts the time that
 //! passes while it is served, and notes now and then how far each workspace had come by then (see [`Age`]).
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use aptix_model::batch::Batch;
+use aptix_model::batch::{Batch, BlobRef, Content};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use aptix_model::wire::bytes::batch_to_bytes;
 use sha2::{Digest, Sha256};
+
+use super::StoreError;
 
 /// How long a plan that failed when it was applied can be applied again: as long as any batch is prepared for.
 pub(super) const PLANS: Duration = Duration::from_secs(24 * 3600);
@@ -168,21 +171,41 @@ impl Bounds {
     }
 }
 
-/// Counts the content of batches, newest first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// Counts the content of batches, newest first, and of each blob that they name once.
+#[derive(Debug, Default)]
 pub(super) struct Counted {
     batches: u64,
     bytes: u64,
+    blobs: HashSet<Sha256Digest>,
 }
 
 impl Counted {
-    /// Counts one more; answers whether it is past the limits on how much is kept.
-    pub(super) fn is_past(&mut self, limits: &Limits, bytes: u64) -> bool {
+    /// Counts one more, whose records have so many bytes; answers whether it is past the limits, and how many bytes it adds. The
+    /// blobs that it names are asked for only where they count.
+    pub(super) fn add(
+        &mut self,
+        limits: &Limits,
+        records: u64,
+        is_aged: bool,
+        blobs: impl FnOnce() -> Result<Vec<BlobRef>, StoreError>,
+    ) -> Result<(bool, u64), StoreError> {
         self.batches += 1;
+        let is_past = is_aged || limits.content_batches.is_some_and(|kept| self.batches > kept);
+        let named = if is_past || limits.content_bytes.is_some() { blobs()? } else { Vec::new() };
+        let of_blobs = named.into_iter().filter(|blob| self.blobs.insert(blob.sha256)).map(|blob| blob.size_bytes);
+        let bytes = records + of_blobs.sum::<u64>();
         self.bytes = self.bytes.saturating_add(bytes);
-        limits.content_batches.is_some_and(|kept| self.batches > kept)
-            || limits.content_bytes.is_some_and(|kept| self.bytes > kept)
+        Ok((is_past || limits.content_bytes.is_some_and(|kept| self.bytes > kept), bytes))
     }
+}
+
+/// The blobs that a batch names.
+pub(super) fn blobs_of(batch: &Batch) -> Vec<BlobRef> {
+    let named = batch.files.iter().filter_map(|patch| match patch.edit.content()? {
+        Content::Blob(blob) => Some(*blob),
+        Content::Text(_) => None,
+    });
+    named.collect()
 }
 
 /// SHA-256 of a batch's content: the same for equal batches alone.

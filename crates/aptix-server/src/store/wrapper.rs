@@ -104,6 +104,7 @@ wrapper! {
     digest(workspace: WorkspaceId, revision: Revision) -> Option<Sha256Digest>;
     newest(workspace: WorkspaceId) -> Option<Revision>;
     counts(workspace: WorkspaceId) -> Option<WorkspaceCounts>;
+    used_bytes(workspace: WorkspaceId) -> u64;
     space() -> Option<Space>;
     workspaces(after: Option<WorkspaceId>, limit: usize) -> Vec<ListedWorkspace>;
     due(now: UnixMillis, after: Option<DueKey>, limit: usize) -> Vec<Due>;

@@ -28,8 +28,8 @@ use crate::store_contract::{append, batch, step, workspace};
 use crate::upgrade::of_format_1;
 
 /// What of the tables says how they came to be and not what they keep: the newest commit, whether batches in flight are listed,
-/// the names that the bytes of blobs and of uploads are kept under.
-const INCIDENTAL: &[u8] = b"nxmui";
+/// the names that the bytes of blobs and of uploads are kept under; and the sums of stored bytes, which count unfinished uploads.
+const INCIDENTAL: &[u8] = b"nxmuij";
 
 /// Every record of a data directory, by its key.
 fn records(dir: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {

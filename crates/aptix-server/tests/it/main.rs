@@ -57,6 +57,7 @@ mod server;
 mod session_store;
 mod sessions;
 mod store_contract;
+mod stored_bytes;
 mod submit;
 mod token_changes;
 mod tool_calls;

@@ -72,7 +72,7 @@ pub(crate) struct Limited {
 }
 
 impl Limited {
-    fn start(dir: &Path, text: &str, tokens: &[(&str, &str, &str)]) -> Self {
+    pub(crate) fn start(dir: &Path, text: &str, tokens: &[(&str, &str, &str)]) -> Self {
         Self::logging(dir, text, tokens, ("error", Stdio::null()))
     }
 
@@ -103,7 +103,7 @@ impl Limited {
     }
 
     /// Changes the configuration while the server runs.
-    fn reload(&self, text: &str) {
+    pub(crate) fn reload(&self, text: &str) {
         Self::write(&self.config, text);
         self.program.signal("-HUP");
     }

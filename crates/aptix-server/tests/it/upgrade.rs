@@ -80,6 +80,7 @@ async fn is_as_filled(dir: &Path) {
     for name in ["w", "v", "empty"] {
         let id = workspace(name);
         assert_eq!(store.counts(id.clone()).await, expected.counts(id.clone()).await);
+        assert_eq!(store.used_bytes(id.clone()).await, expected.used_bytes(id.clone()).await);
         let events = store.events(id.clone(), Default::default(), 100).await.unwrap();
         assert_eq!(Ok(events.clone()), expected.events(id.clone(), Default::default(), 100).await);
         for event in events {

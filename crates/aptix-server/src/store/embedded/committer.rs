@@ -16,6 +16,7 @@ use super::marks::Round;
 use super::record::{self, Counters, Head};
 use super::rounds::Rounds;
 use super::tables::{self, Tables, failed};
+use super::usage;
 use crate::metrics::{self, Metric};
 use crate::store::{StoreError, UploadId, chain};
 use crate::waited::Waited;
@@ -32,6 +33,8 @@ pub(super) enum Put {
     RemoveRecord(Key),
     /// A chunk gets this value.
     Chunk(Key, Slice),
+    /// The stored bytes of a workspace change by so many.
+    Used(WorkspaceId, i64),
 }
 
 /// When a write must be durable.
@@ -272,12 +275,21 @@ impl Group {
                 Put::Record(key, value) => drop(self.staged.insert(key, Some(value))),
                 Put::RemoveRecord(key) => drop(self.staged.insert(key, None)),
                 Put::Chunk(key, value) => self.chunks.push((key, value)),
+                Put::Used(workspace, bytes) => self.use_bytes(tables, &workspace, bytes),
             }
         }
         self.completions.push(complete);
         if flush == Flush::Now {
             self.flush = Some(PersistMode::SyncData);
         }
+    }
+
+    /// Changes the sum of a workspace's stored bytes. Where that cannot be read, all sums are counted anew at the next start.
+    fn use_bytes(&mut self, tables: &Tables, workspace: &WorkspaceId, bytes: i64) {
+        let key = keys::usage(workspace);
+        let changed = usage::changed(&View { tables, staged: &self.staged }, &key, bytes);
+        let (key, value) = changed.map_or_else(|_| (keys::USAGE.to_vec(), None), |value| (key, Some(value)));
+        self.staged.insert(key, value);
     }
 
     fn commit(self, tables: &Tables, head: &mut Head, rounds: &Rounds, failure: &mut Option<StoreError>) {

@@ -172,6 +172,23 @@ pub(super) fn file(workspace: &WorkspaceId, path: &RootedPath) -> Key {
     of_workspace(b'f', workspace, &[path.as_str().as_bytes()])
 }
 
+/// Says that the stored bytes of every workspace are counted; their sums begin like it.
+pub(super) const USAGE: &[u8] = b"j";
+
+/// The sum of the workspace's stored bytes.
+pub(super) fn usage(workspace: &WorkspaceId) -> Key {
+    of_workspace(b'j', workspace, &[])
+}
+
+/// Where the lists of batches begin.
+pub(super) const LISTED: &[u8] = b"l";
+
+/// The workspace that a key begins with.
+pub(super) fn owner_of(key: &[u8]) -> Option<WorkspaceId> {
+    let (workspace, _) = key.get(1..)?.split_at(key.iter().position(|byte| *byte == 0)?.checked_sub(1)?);
+    str::from_utf8(workspace).ok()?.parse().ok()
+}
+
 /// Where the workspace's cloud files begin.
 pub(super) fn files(workspace: &WorkspaceId) -> Key {
     of_workspace(b'f', workspace, &[])
@@ -254,6 +271,9 @@ pub(super) fn chunk(upload: UploadId, index: u32) -> Key {
 pub(super) fn trim(workspace: &WorkspaceId) -> Key {
     of_workspace(b'y', workspace, &[])
 }
+
+/// How many tokens were ever made: none is removed.
+pub(super) const TOKEN_COUNT: &[u8] = b"Q";
 
 /// How far the workspace had come at some ages of the store.
 pub(super) fn notes(workspace: &WorkspaceId) -> Key {

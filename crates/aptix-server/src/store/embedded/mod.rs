@@ -32,6 +32,7 @@ pub(super) mod tokens;
 mod unfinished;
 mod unnamed;
 mod upgrade;
+mod usage;
 pub mod verify;
 mod writes;
 
@@ -58,7 +59,6 @@ pub use self::guard::{OnLoss, Opening};
 use self::instant::Instant;
 use self::lock::Locked;
 pub use self::reads::Reads;
-use self::record::Marker;
 use self::rounds::Rounds;
 use self::tables::Tables;
 use self::tokens::Needed;
@@ -142,6 +142,7 @@ impl EmbeddedStore {
         let history = tables.begin()?;
         open_batches::count_unknown(&tables)?;
         sessions::list_in_flight(&tables)?;
+        usage::count_unknown(&tables)?;
         let rounds = Rounds::start(marks)?;
         let locked = Arc::new(locked);
         let theirs_locked = Arc::clone(&locked);
@@ -300,6 +301,10 @@ impl Store for EmbeddedStore {
         Box::pin(std::future::ready(Ok(None)))
     }
 
+    fn used_bytes(&self, workspace: WorkspaceId) -> Answer<'_, u64> {
+        self.read(move |now| now.used_bytes(&workspace))
+    }
+
     fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>> {
         self.read(move |now| now.workspaces(after.as_ref(), limit))
     }
@@ -389,23 +394,13 @@ impl Store for EmbeddedStore {
 
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
         let attention = Arc::clone(&self.attention);
-        let marker = self.write(Flush::Now, move |view| {
-            let key = keys::blob(&workspace, &blob.sha256);
-            if view.get(&key)?.is_some() {
-                attention.came(&workspace, blob.sha256, mint::now());
-                return Ok((Kept::Former, Vec::new()));
-            }
-            if blob.size_bytes > 0 {
-                unfinished::check(view, upload)?;
-            }
+        let is_new = self.write(Flush::Now, move |view| {
+            let (is_new, puts) = unfinished::commit(view, upload, &workspace, blob)?;
             attention.came(&workspace, blob.sha256, mint::now());
-            let marker = record::encode_marker(Marker { upload, size_bytes: blob.size_bytes });
-            let mut puts = vec![Put::Record(key, marker), Put::RemoveRecord(keys::upload(upload))];
-            puts.extend(unfinished::release(view, upload, &keys::unfinished(&workspace, &blob.sha256))?);
-            Ok((Kept::This, puts))
+            Ok((is_new, puts))
         });
         Box::pin(async move {
-            if marker.await? == Kept::Former {
+            if !is_new.await? {
                 self.discard_upload(upload);
             }
             Ok(())
@@ -487,13 +482,6 @@ impl Store for EmbeddedStore {
             closed
         })
     }
-}
-
-/// Whose bytes a blob has.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
-    This,
-    Former,
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use super::record::{self, Counters, Happened, Head, History, Marker};
 use super::retention_record::{Trim, encode_age, encode_notes, encode_trim};
 use super::tables::{Tables, failed};
 use super::tokens::{self, Needed};
-use super::{batch_record, guard, session_record, sessions, writes};
+use super::{batch_record, guard, session_record, sessions, usage, writes};
 use crate::mint;
 use crate::store::backup::{self, BackupError, Item, StoreFacts, Summary, WorkspaceFacts};
 use crate::store::{Event, StoreError, UploadId};
@@ -101,6 +101,7 @@ fn fill(
     let summary = backup.summary();
     let head = Head { number: 1, digest: summary.digest };
     let needed = import.finish(head)?;
+    usage::count_unknown(&tables)?;
     if needed {
         Needed::of(dir).say()?;
     }

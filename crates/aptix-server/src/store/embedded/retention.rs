@@ -5,7 +5,6 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use aptix_model::batch::Content;
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
@@ -18,9 +17,12 @@ use super::keys::{self, Key};
 use super::record;
 use super::retention_record::{self as records, Trim};
 use super::tables::failed;
+use super::usage::signed;
 use super::writes::counters;
 use crate::store::StoreError;
-use crate::store::retention::{Age, Bounds, Counted, HeldBy, Limits, Notes, Retained, Retention, content_digest};
+use crate::store::retention::{
+    Age, Bounds, Counted, HeldBy, Limits, Notes, Retained, Retention, blobs_of, content_digest,
+};
 
 /// Batches whose content is removed by one commit, or whose records are.
 pub(super) const BATCHES: usize = 16;
@@ -127,7 +129,9 @@ impl Instant<'_> {
     pub(super) fn plan(&self, order: &Retention) -> Result<Plan, StoreError> {
         let Retention { workspace, limits, now, is_rehearsal } = order;
         let newest = self.newest(workspace)?.unwrap_or_default();
-        let (trim, notes) = (self.trim(workspace)?, self.notes(workspace)?);
+        // One that is damaged ends the retention of this workspace before anything is removed.
+        let trim = self.get(&keys::trim(workspace))?.map(|record| records::decode_trim(&record)).transpose()?;
+        let (trim, notes) = (trim.unwrap_or_default(), self.notes(workspace)?);
         let bounds = Bounds::of(limits, &notes, *now, newest);
         let mut retained = Retained { oldest: trim.upto.next(), ..Retained::default() };
         let most = if *is_rehearsal { usize::MAX } else { BATCHES * STEPS };
@@ -166,12 +170,14 @@ impl Instant<'_> {
             let Some(revision) = keys::revision_of(&key) else { continue };
             last.get_or_insert(revision);
             // What cannot be read stays.
-            let Ok(size) = record::decode_id(&value).and_then(|id| self.content_of(id, limits)) else {
+            let content = record::decode_id(&value).and_then(|id| self.content_of(id));
+            let Ok(content) = content
+                .and_then(|content| content.map(|content| content.count(&mut counted, limits, bounds)).transpose())
+            else {
                 left = Some(revision);
                 continue;
             };
-            let Some((id, bytes, newest, state)) = size else { continue };
-            let is_past = counted.is_past(limits, bytes) || (limits.content_age.is_some() && newest <= bounds.content);
+            let Some((Content { id, newest, state, .. }, is_past, bytes)) = content else { continue };
             if !is_past || state.is_open() || (state == BatchState::Failed && newest > bounds.plans && self.is_plan(id))
             {
                 left = Some(revision);
@@ -188,12 +194,8 @@ impl Instant<'_> {
         Ok((found, swept.filter(|_| !retained.has_more)))
     }
 
-    /// The size of a batch's content, with the batch's newest event and state; `None` if it has none any more.
-    fn content_of(
-        &self,
-        id: BatchId,
-        limits: &Limits,
-    ) -> Result<Option<(BatchId, u64, Revision, BatchState)>, StoreError> {
+    /// The content of a batch; `None` if it has none any more.
+    fn content_of(&self, id: BatchId) -> Result<Option<Content>, StoreError> {
         let (Some(batch), Some(state)) = (self.get(&keys::batch(id))?, self.get(&keys::state(id))?) else {
             return Err(StoreError::Corrupt { what: format!("batch {id}"), why: "it is missing".to_owned() });
         };
@@ -201,12 +203,7 @@ impl Instant<'_> {
             return Ok(None);
         }
         let (newest, progress) = decode_progress("a batch", &state)?;
-        let mut bytes = (batch.len() + state.len()) as u64;
-        if limits.content_bytes.is_some() {
-            let batch = batch_record::decode_batch(id, &batch, &state)?;
-            bytes += batch.batch.files.iter().filter_map(|patch| patch.edit.content()).map(blob_bytes).sum::<u64>();
-        }
-        Ok(Some((id, bytes, newest, progress)))
+        Ok(Some(Content { id, newest, state: progress, records: (batch, state) }))
     }
 
     /// Whether a batch was prepared: while it can be applied again its content is needed.
@@ -214,25 +211,28 @@ impl Instant<'_> {
         self.whole(id).is_ok_and(|batch| batch.is_some_and(|(batch, _)| batch.preparation().is_some()))
     }
 
-    fn whole(&self, id: BatchId) -> Result<Option<(BatchRecord, Slice)>, StoreError> {
+    fn whole(&self, id: BatchId) -> Result<Option<(BatchRecord, [Slice; 2])>, StoreError> {
         let (Some(batch), Some(state)) = (self.get(&keys::batch(id))?, self.get(&keys::state(id))?) else {
             return Ok(None);
         };
-        Ok(Some((batch_record::decode_batch(id, &batch, &state)?, state)))
+        Ok(Some((batch_record::decode_batch(id, &batch, &state)?, [batch, state])))
     }
 
     /// What removes the content of these batches.
     pub(super) fn without_content(&self, ids: &[BatchId]) -> Result<Step, StoreError> {
         let mut step = Step { unchanged: Vec::new(), puts: Vec::new(), count: 0 };
         for id in ids {
-            let Some((mut batch, state)) = self.whole(*id)? else { continue };
+            let Some((mut batch, records)) = self.whole(*id)? else { continue };
             if batch.state.is_open() || batch.removed_content.is_some() {
                 continue;
             }
             batch.remove_content(content_digest(&batch.batch));
-            step.unchanged.push((keys::state(*id), state));
-            step.puts.push(Put::Record(keys::batch(*id), batch_record::encode_batch(&batch)));
-            step.puts.push(Put::Record(keys::state(*id), batch_record::encode_state(&batch)));
+            let left = [batch_record::encode_batch(&batch), batch_record::encode_state(&batch)];
+            step.puts.push(Put::Used(batch.workspace, bytes(&left) - bytes(&records)));
+            step.unchanged.extend([keys::batch(*id), keys::state(*id)].into_iter().zip(records));
+            step.puts.extend(
+                [keys::batch(*id), keys::state(*id)].into_iter().zip(left).map(|(key, left)| Put::Record(key, left)),
+            );
             step.count += 1;
         }
         Ok(step)
@@ -278,7 +278,7 @@ impl Instant<'_> {
         workspace: &WorkspaceId,
         upto: Revision,
         most: usize,
-    ) -> Result<Vec<(Revision, BatchRecord, Slice)>, StoreError> {
+    ) -> Result<Vec<(Revision, BatchRecord, [Slice; 2])>, StoreError> {
         let range = keys::listed(workspace, Revision(0))..=keys::listed(workspace, upto);
         let (mut found, mut gone) = (Vec::new(), HashSet::new());
         let mut named: Option<HashSet<BatchId>> = None;
@@ -289,7 +289,7 @@ impl Instant<'_> {
             let (key, value) = entry.into_inner().map_err(failed("list batches"))?;
             let read = record::decode_id(&value).and_then(|id| self.whole(id));
             // What cannot be read stays.
-            let (Some(first), Ok(Some((batch, state)))) = (keys::revision_of(&key), read) else { continue };
+            let (Some(first), Ok(Some((batch, records)))) = (keys::revision_of(&key), read) else { continue };
             if batch.state.is_open() || batch.revision > upto {
                 continue;
             }
@@ -304,7 +304,7 @@ impl Instant<'_> {
             };
             if !named.contains(&batch.id) {
                 gone.insert(batch.id);
-                found.push((first, batch, state));
+                found.push((first, batch, records));
             }
         }
         Ok(found)
@@ -349,9 +349,10 @@ impl Instant<'_> {
     pub(super) fn without_records(&self, workspace: &WorkspaceId) -> Result<Step, StoreError> {
         let upto = self.trim(workspace)?.upto;
         let mut step = Step { unchanged: Vec::new(), puts: Vec::new(), count: 0 };
-        for (first, batch, state) in self.past_records(workspace, upto, BATCHES)? {
+        for (first, batch, records) in self.past_records(workspace, upto, BATCHES)? {
             let id = batch.id;
-            step.unchanged.push((keys::state(id), state));
+            step.puts.push(Put::Used(workspace.clone(), -bytes(&records)));
+            step.unchanged.extend([keys::batch(id), keys::state(id)].into_iter().zip(records));
             let requests = [Some(&batch.request_id), batch.preparation().and_then(|prepared| prepared.freed.as_ref())];
             let requests = requests.into_iter().flatten().map(|request| keys::request(workspace, request));
             for key in requests.chain(batch.hunk().map(|hunk| keys::hunk(workspace, hunk))) {
@@ -366,9 +367,27 @@ impl Instant<'_> {
     }
 }
 
-fn blob_bytes(content: &Content) -> u64 {
-    match content {
-        Content::Blob(blob) => blob.size_bytes,
-        Content::Text(_) => 0,
+/// A batch that has its content.
+struct Content {
+    id: BatchId,
+    newest: Revision,
+    state: BatchState,
+    /// Of the batch, and of its state.
+    records: (Slice, Slice),
+}
+
+impl Content {
+    /// Counts it; answers whether it is past the limits, and how many bytes it adds to those of newer batches.
+    fn count(self, counted: &mut Counted, limits: &Limits, bounds: Bounds) -> Result<(Self, bool, u64), StoreError> {
+        let (batch, state) = &self.records;
+        let bytes = (batch.len() + state.len()) as u64;
+        let blobs = || Ok(blobs_of(&batch_record::decode_batch(self.id, batch, state)?.batch));
+        let (is_past, bytes) = counted.add(limits, bytes, self.newest <= bounds.content, blobs)?;
+        Ok((self, is_past, bytes))
     }
+}
+
+/// The bytes of records.
+fn bytes(records: &[Slice]) -> i64 {
+    records.iter().map(|record| signed(record.len())).sum()
 }

@@ -12,6 +12,7 @@ use super::instant::Instant;
 use super::keys;
 use super::own_files;
 use super::record::{self, Counters, VERSION, Writer, read_version};
+use super::session_record;
 use super::tables::failed;
 use crate::store::StoreError;
 use crate::store::access::{KeptToken, TokenAdded, Tokens, added};
@@ -56,7 +57,8 @@ pub(super) fn add(view: &View<'_>, kept: &KeptToken, needed: &Needed) -> Result<
         return Ok((added, Vec::new()));
     }
     needed.say()?;
-    Ok((added, vec![Put::Record(key, encode(kept))]))
+    let count = Put::Record(keys::TOKEN_COUNT.to_vec(), session_record::encode_count(others.len() as u64 + 1));
+    Ok((added, vec![Put::Record(key, encode(kept)), count]))
 }
 
 /// Ends a token.

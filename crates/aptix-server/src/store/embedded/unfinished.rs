@@ -26,15 +26,47 @@ pub(super) fn claim(
     let key = keys::unfinished(workspace, &blob.sha256);
     let former = view.get(&key)?.map(|record| record::decode_marker(&record)).transpose()?;
     let marker = record::encode_marker(Marker { upload, size_bytes: blob.size_bytes });
-    let puts = vec![Put::Record(key, marker), Put::Record(keys::upload(upload), record::encode_id(upload.0))];
+    let replaced = former.map_or(0, |former| former.size_bytes);
+    let puts = vec![
+        Put::Record(key, marker),
+        Put::Record(keys::upload(upload), record::encode_id(upload.0)),
+        Put::Used(workspace.clone(), change(replaced, blob.size_bytes)),
+    ];
     Ok((former.map(|former| former.upload).filter(|former| *former != upload), puts))
 }
 
 /// What ends that an upload can be resumed, if the record with this key names it.
 pub(super) fn release(view: &View<'_>, upload: UploadId, key: &Key) -> Result<Vec<Put>, StoreError> {
     let found = view.get(key)?.map(|record| record::decode_marker(&record)).transpose()?;
-    let is_named = found.is_some_and(|found| found.upload == upload);
-    Ok(if is_named { vec![Put::RemoveRecord(key.clone())] } else { Vec::new() })
+    let Some(found) = found.filter(|found| found.upload == upload) else { return Ok(Vec::new()) };
+    let used = keys::owner_of(key).map(|workspace| Put::Used(workspace, change(found.size_bytes, 0)));
+    Ok(used.into_iter().chain([Put::RemoveRecord(key.clone())]).collect())
+}
+
+/// Makes an upload the workspace's blob, unless there is one already; answers whether it did.
+pub(super) fn commit(
+    view: &View<'_>,
+    upload: UploadId,
+    workspace: &WorkspaceId,
+    blob: BlobRef,
+) -> Result<(bool, Vec<Put>), StoreError> {
+    let key = keys::blob(workspace, &blob.sha256);
+    let mut puts = release(view, upload, &keys::unfinished(workspace, &blob.sha256))?;
+    if view.get(&key)?.is_some() {
+        return Ok((false, puts));
+    }
+    if blob.size_bytes > 0 {
+        check(view, upload)?;
+    }
+    let marker = record::encode_marker(Marker { upload, size_bytes: blob.size_bytes });
+    puts.extend([Put::Record(key, marker), Put::RemoveRecord(keys::upload(upload))]);
+    puts.push(Put::Used(workspace.clone(), change(0, blob.size_bytes)));
+    Ok((true, puts))
+}
+
+/// How stored bytes change when so many take the place of others.
+pub(super) fn change(before: u64, after: u64) -> i64 {
+    after.cast_signed().saturating_sub(before.cast_signed())
 }
 
 /// What keeps a chunk.

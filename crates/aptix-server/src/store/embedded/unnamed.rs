@@ -16,6 +16,7 @@ use super::instant::Instant;
 use super::keys;
 use super::record::{self, Marker};
 use super::tables::failed;
+use super::unfinished::change;
 use crate::store::{FileUpdate, StoreError, UploadId};
 
 /// A blob of a workspace.
@@ -188,5 +189,6 @@ pub(super) fn unname(
         return Ok((false, Vec::new()));
     }
     let note = Put::Record(keys::upload(marker.upload), record::encode_id(marker.upload.0));
-    Ok((true, vec![Put::RemoveRecord(key), note]))
+    let used = Put::Used(blob.0.clone(), change(marker.size_bytes, 0));
+    Ok((true, vec![Put::RemoveRecord(key), note, used]))
 }

@@ -12,6 +12,7 @@ use super::keys;
 use super::record::{self, Counters, Happened};
 use super::sessions;
 use super::unnamed::{are_there, named_by};
+use super::usage::signed;
 use crate::store::append::{former, replacement, submitted};
 use crate::store::session::lets_go;
 use crate::store::{Appended, Known, LocalAppended, LocalBatch, StoreError, Transition, Transitioned, chain, links};
@@ -51,13 +52,9 @@ pub(super) fn append(view: &View<'_>, mut batch: BatchRecord) -> Result<(Appende
         let newest = hunk.map(|hunk| newest_of(view, &batch.workspace, hunk)).transpose()?;
         match former.as_ref().and_then(|former| replacement(&batch, former, newest)) {
             Some(step) => {
-                puts.extend(
-                    former
-                        .zip(step)
-                        .map(|(former, step)| put_step(&mut counters, former, step).1)
-                        .into_iter()
-                        .flatten(),
-                );
+                if let Some((former, step)) = former.zip(step) {
+                    puts.extend(put_step(view, &mut counters, former, step)?.1);
+                }
             }
             None => return Ok((Appended::NotReplaced(former.map(Box::new)), Vec::new())),
         }
@@ -107,14 +104,23 @@ pub(super) fn append_local(view: &View<'_>, local: LocalBatch) -> Result<(LocalA
     let find = |id| Ok(stored(view, id)?.filter(|found| found.workspace == batch.workspace));
     let linked = links::changed(batch.id, reverts, find)?;
     let mut puts = put_new(counters, &mut batch, facts);
-    puts.extend(linked.iter().map(put_link));
+    for linked in &linked {
+        puts.extend(put_link(view, linked)?);
+    }
     puts.extend(put_files(view, &batch.workspace, files, batch.revision)?);
     Ok((LocalAppended::New(Box::new(batch)), puts))
 }
 
 /// What keeps which batch took this one back.
-fn put_link(linked: &BatchRecord) -> Put {
-    Put::Record(keys::state(linked.id), batch_record::encode_state(linked))
+fn put_link(view: &View<'_>, linked: &BatchRecord) -> Result<[Put; 2], StoreError> {
+    let state = batch_record::encode_state(linked);
+    Ok([used_by_state(view, linked, state.len())?, Put::Record(keys::state(linked.id), state)])
+}
+
+/// What counts that the record of a batch's state has another length from now on.
+fn used_by_state(view: &View<'_>, batch: &BatchRecord, length: usize) -> Result<Put, StoreError> {
+    let former = view.get(&keys::state(batch.id))?.map_or(0, |record| record.len());
+    Ok(Put::Used(batch.workspace.clone(), signed(length) - signed(former)))
 }
 
 /// What stores a batch under the next revision.
@@ -131,6 +137,7 @@ fn put_new(mut counters: Counters, batch: &mut BatchRecord, facts: EventFacts) -
     let happened = Happened { batch: batch.id, digest: counters.digest, facts: Some(facts), previous: None };
     let event = record::encode_event(&happened);
     let puts = [
+        Put::Used(batch.workspace.clone(), signed(content.len() + state.len())),
         Put::Record(keys::batch(batch.id), content),
         Put::Record(keys::state(batch.id), state),
         Put::Record(keys::request(&batch.workspace, &batch.request_id), id.clone()),
@@ -181,15 +188,22 @@ pub(super) fn transition(view: &View<'_>, step: Transition) -> Result<(Transitio
     let (workspace, files) = (step.workspace.clone(), step.files.clone());
     let find = |id| Ok(stored(view, id)?.filter(|found| found.workspace == workspace));
     let linked = links::changed(step.batch, links::reverted(&batch, &step), find)?;
-    let (batch, mut puts) = put_step(&mut counters, batch, step);
+    let (batch, mut puts) = put_step(view, &mut counters, batch, step)?;
     puts.extend(freed.map(|(key, _)| Put::Record(key, record::encode_id(batch.id.0))));
-    puts.extend(linked.iter().map(put_link));
+    for linked in &linked {
+        puts.extend(put_link(view, linked)?);
+    }
     puts.extend(put_files(view, &workspace, files, counters.newest)?);
     Ok((Transitioned::Done(batch), puts))
 }
 
 /// What takes a step of a batch, without its files, under the next revision.
-fn put_step(counters: &mut Counters, mut batch: BatchRecord, step: Transition) -> (BatchRecord, Vec<Put>) {
+fn put_step(
+    view: &View<'_>,
+    counters: &mut Counters,
+    mut batch: BatchRecord,
+    step: Transition,
+) -> Result<(BatchRecord, Vec<Put>), StoreError> {
     counters.newest = counters.newest.next();
     let (facts, previous) = (step.facts(), Some(batch.revision));
     counters.open = counters
@@ -204,11 +218,12 @@ fn put_step(counters: &mut Counters, mut batch: BatchRecord, step: Transition) -
     let happened = Happened { batch: batch.id, digest: counters.digest, facts: Some(facts), previous };
     let event = record::encode_event(&happened);
     let puts = [
+        used_by_state(view, &batch, state.len())?,
         Put::Record(keys::state(batch.id), state),
         Put::Record(keys::event(&batch.workspace, counters.newest), event),
         Put::Record(keys::workspace(&batch.workspace), record::encode_counters(*counters)),
     ];
     let flight = sessions::put_flight(Some(former), &batch);
     let due = put_due(&batch);
-    (batch, puts.into_iter().chain(no_longer_due).chain(due).chain(flight).collect())
+    Ok((batch, puts.into_iter().chain(no_longer_due).chain(due).chain(flight).collect()))
 }

@@ -3,15 +3,13 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use aptix_model::batch::Content;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, Revision};
-use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
-use aptix_model::wire::bytes::batch_to_bytes;
 
 use super::{State, Workspace};
-use crate::store::retention::{Age, Bounds, Counted, HeldBy, Retained, Retention, content_digest};
+use crate::store::retention::{Age, Bounds, Counted, HeldBy, Retained, Retention, blobs_of, content_digest};
+use crate::store::size::stored_bytes;
 use crate::store::{Event, Listed, StoreError};
 
 impl State {
@@ -59,9 +57,10 @@ impl Workspace {
         let newest_first = self.order.values().rev().filter_map(|id| self.batches.get(id));
         let with_content = newest_first.filter(|batch| batch.removed_content.is_none());
         let past = with_content.filter(|batch| {
-            let bytes = bytes(batch);
-            let is_past = counted.is_past(&order.limits, bytes)
-                || (order.limits.content_age.is_some() && batch.revision <= bounds.content);
+            let (is_aged, blobs) = (batch.revision <= bounds.content, || Ok(blobs_of(&batch.batch)));
+            let Ok((is_past, bytes)) = counted.add(&order.limits, stored_bytes(batch), is_aged, blobs) else {
+                return false;
+            };
             let is_plan = batch.state == BatchState::Failed && batch.preparation().is_some();
             let goes = is_past && !batch.state.is_open() && !(is_plan && batch.revision > bounds.plans);
             retained.contents += u64::from(goes);
@@ -117,13 +116,4 @@ impl Workspace {
             self.hunks.retain(|_, leads| leads != id);
         }
     }
-}
-
-/// About how many bytes the content of a batch takes.
-fn bytes(batch: &BatchRecord) -> u64 {
-    let blobs = batch.batch.files.iter().filter_map(|patch| match patch.edit.content()? {
-        Content::Blob(blob) => Some(blob.size_bytes),
-        Content::Text(_) => None,
-    });
-    batch_to_bytes(&batch.batch).len() as u64 + blobs.sum::<u64>()
 }

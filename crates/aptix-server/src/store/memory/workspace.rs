@@ -11,6 +11,7 @@ use aptix_model::record::BatchRecord;
 
 use super::Workspace;
 use crate::store::session::{ModeChange, ModeChanged, SESSIONS};
+use crate::store::size::stored_bytes;
 use crate::store::{CloudFile, Event, FileUpdate, Transition, Twins, WorkspaceCounts, chain, session};
 
 impl Workspace {
@@ -62,6 +63,12 @@ impl Workspace {
         let open_batches = self.batches.values().filter(|batch| batch.state.is_open()).count() as u64;
         let digest = self.newest_digest();
         WorkspaceCounts { newest: self.newest(), digest, open_batches }
+    }
+
+    /// Bytes of its batches and blobs.
+    pub(super) fn used_bytes(&self) -> u64 {
+        let chunks = self.blobs.values().flat_map(|chunks| chunks.iter());
+        self.batches.values().map(stored_bytes).sum::<u64>() + chunks.map(|chunk| chunk.len() as u64).sum::<u64>()
     }
 
     /// The batches in flight that belong to sessions.
