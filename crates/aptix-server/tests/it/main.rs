@@ -10,6 +10,7 @@ mod bad_input;
 mod blob_model;
 mod blobs;
 mod busy;
+mod census;
 mod certificates;
 mod compacted;
 mod configuration;

@@ -9,6 +9,7 @@ use aptix_model::id::{BatchId, Revision};
 use aptix_model::record::{BatchRecord, Reverting, Source};
 use aptix_model::report::{FileReport, FileStatus, Report};
 use aptix_model::state::BatchState;
+use aptix_server::retention::{Retainer, RetentionRules};
 use aptix_server::store::embedded::{EmbeddedStore, verify::verify};
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::retention::{Age, HeldBy, Limits, Retained, Retention, content_digest};
@@ -285,4 +286,51 @@ async fn a_rehearsal_changes_nothing(store: Arc<impl Store>) {
     assert_eq!((would.contents, would.events, would.records), (3, 2, 0));
     let did = retain(&store, limits).await;
     assert_eq!((did.contents, did.events, did.records), (would.contents, would.events, would.records));
+}
+
+/// A damaged record of what was removed ends the retention of its workspace alone, before anything goes; `verify` names it.
+#[tokio::test]
+async fn a_damaged_record_of_what_was_removed_stops_its_workspace_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+    ended(&store, 1..=3).await;
+    assert!(retain(&store, EVENTS).await.events > 0);
+    store.close().await.unwrap();
+    drop(store);
+    let database = fjall::Database::builder(dir.path()).open().unwrap();
+    let records = database.keyspace("records", fjall::KeyspaceCreateOptions::default).unwrap();
+    records.insert(b"yw\0", "damaged").unwrap();
+    database.persist(fjall::PersistMode::SyncAll).unwrap();
+    drop((records, database));
+    let found = verify(dir.path()).unwrap().damages;
+    assert!(
+        found.iter().any(|damage| damage.contains("record yw") && damage.contains("events were removed")),
+        "{found:?}"
+    );
+
+    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+    ended(&store, 4..=5).await;
+    for number in 11..=13 {
+        let other = append(&store, batch(number, "x", &format!("r{number}"))).await;
+        store.transition(step(&other, BatchState::Applied)).await.unwrap();
+    }
+    let before = kept(&store).await;
+    let limits = Limits { content_batches: Some(0), ..EVENTS };
+    let failed = store.retain(order(limits, Age(0))).await;
+    assert!(matches!(failed, Err(StoreError::Corrupt { .. })), "{failed:?}");
+    let rules = RetentionRules { usual: limits, ..RetentionRules::default() };
+    let retainer = Retainer::new(Arc::clone(&store) as Arc<dyn Store>, rules.into());
+    let removed = async {
+        // "x" comes after the damaged workspace.
+        while !matches!(store.events(workspace("x"), Revision(0), 1).await, Err(StoreError::Compacted { .. })) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        () = removed => {}
+        never = retainer.run(Duration::from_millis(1)) => match never {},
+        () = tokio::time::sleep(crate::server::SOON) => panic!("the other workspace keeps its events"),
+    }
+    assert_eq!(kept(&store).await, before, "nothing of the damaged one goes");
+    store.close().await.unwrap();
 }

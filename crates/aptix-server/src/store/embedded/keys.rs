@@ -272,6 +272,9 @@ pub(super) fn trim(workspace: &WorkspaceId) -> Key {
     of_workspace(b'y', workspace, &[])
 }
 
+/// Where the states of batches begin.
+pub(super) const STATES: &[u8] = b"s";
+
 /// How many tokens were ever made: none is removed.
 pub(super) const TOKEN_COUNT: &[u8] = b"Q";
 

@@ -7,6 +7,7 @@
 pub(super) mod batch_record;
 mod cloud_files;
 mod committer;
+mod cross_checks;
 mod export;
 pub mod format;
 mod guard;

@@ -18,7 +18,7 @@ use super::retention_record;
 use super::scan;
 use super::session_record;
 use super::tables::Tables;
-use super::{marks, parts, tokens};
+use super::{marks, parts, tokens, usage};
 use crate::store::{BatchSelector, StoreError};
 
 /// What was found.
@@ -83,13 +83,15 @@ pub fn verify(dir: &Path) -> Result<Findings, StoreError> {
 }
 
 fn read_all(tables: &Tables, marks: Option<&marks::Marks>, found: &mut Findings) {
-    for (workspace, counters) in tables.now().every_workspace(marks) {
-        if tables.now().counters_of(&workspace).is_none() {
+    let workspaces = tables.now().every_workspace(marks);
+    for (workspace, counters) in &workspaces {
+        if tables.now().counters_of(workspace).is_none() {
             found.damages.push(format!("workspace {workspace}: its counters cannot be read"));
         }
-        found.damages.extend(guard::unreadable(tables, &workspace, counters.newest));
-        batches(tables, &workspace, counters.newest, found);
+        found.damages.extend(guard::unreadable(tables, workspace, counters.newest));
+        batches(tables, workspace, counters.newest, found);
     }
+    found.damages.extend(tables.now().missing(&workspaces));
     tables_entries(tables, found);
 }
 
@@ -116,6 +118,8 @@ fn batches(tables: &Tables, workspace: &WorkspaceId, newest: Revision, found: &m
                     Ok(_) => found.damages.push(format!("{what}: its request id does not lead to it")),
                     Err(error) => found.damages.push(format!("{what}: its request id: {error}")),
                 }
+                let missing = tables.now().missing_of(&record, trimmed);
+                found.damages.extend(missing.into_iter().map(|missing| format!("{what}: {missing}")));
             }
             Ok(None) => found.damages.push(format!("{what} is missing")),
             Err(error) => found.damages.push(format!("{what}: {error}")),
@@ -140,11 +144,12 @@ fn tables_entries(tables: &Tables, found: &mut Findings) {
             Some(b'd') => record::decode_former_path(&value).map(drop).err(),
             Some(b'g') => paths(tables, &key, &value).err(),
             Some(b'h') => record::decode_history(&value).map(drop).err(),
-            Some(b'a' | b'k' | b'l' | b'r' | b'u' | b'x') => record::decode_id(&value).map(drop).err(),
+            Some(b'j') if *key != *keys::USAGE => usage::decode(&value).map(drop).err(),
+            Some(b'a' | b'j' | b'k' | b'l' | b'r' | b'u' | b'x') => record::decode_id(&value).map(drop).err(),
             Some(b'o' | b'p') => record::decode_texts(&value).map(drop).err(),
             Some(b'q') => tokens::decode(&value).map(drop).err(),
             Some(b't') => session_record::decode_any(&value).map(drop).err(),
-            Some(b'c') => session_record::decode_count(&value).map(drop).err(),
+            Some(b'c' | b'Q') => session_record::decode_count(&value).map(drop).err(),
             Some(b'n') => record::decode_head(&value).map(drop).err(),
             Some(b'y') => retention_record::decode_trim(&value).map(drop).err(),
             Some(b'v') => retention_record::decode_notes(&value).map(drop).err(),
