@@ -1,5 +1,7 @@
 //! Who did something to a batch.
 
+use alloc::borrow::ToOwned as _;
+use alloc::format;
 use alloc::string::String;
 
 use crate::words::words;
@@ -32,5 +34,16 @@ impl Actor {
     #[must_use]
     pub const fn unnamed(kind: ActorKind) -> Self {
         Self { kind, name: None }
+    }
+
+    /// The actor with the name of the token beside its own, if it called with one.
+    #[must_use]
+    pub fn signed(self, token: Option<&str>) -> Self {
+        let name = match (self.name, token) {
+            (Some(name), Some(token)) => Some(format!("{name} ({token})")),
+            (None, Some(token)) => Some(token.to_owned()),
+            (name, None) => name,
+        };
+        Self { name, ..self }
     }
 }

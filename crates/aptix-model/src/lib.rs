@@ -54,6 +54,7 @@ pub mod state;
 pub mod token;
 #[cfg(feature = "tools")]
 pub mod tools;
+pub mod trace_parent;
 #[cfg(feature = "wire")]
 pub mod wire;
 mod words;

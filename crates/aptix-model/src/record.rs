@@ -12,6 +12,7 @@ use crate::id::{BatchId, ChangeId, FilePatchId, OwnerId, RequestId, Revision, Wo
 use crate::plan::Plan;
 use crate::report::Report;
 use crate::state::BatchState;
+use crate::trace_parent::TraceParent;
 
 /// Milliseconds since 1970-01-01 UTC.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -53,6 +54,17 @@ pub struct BatchRecord {
     pub is_restricted: bool,
     /// SHA-256 of its content, if retention removed that. Its edits are then local changes, and its report quotes no file.
     pub removed_content: Option<Sha256Digest>,
+    /// What is known of the call that stored it.
+    pub sent: Sent,
+}
+
+/// What is kept of the call that stored a batch. A repeat of the call does not change it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sent {
+    /// The caller's token, by the name that the record of a step has for it; `None` where callers need no token.
+    pub by: Option<String>,
+    /// The trace that the batch is followed in, if it is followed.
+    pub traceparent: Option<TraceParent>,
 }
 
 /// How a batch came to the server.
@@ -159,11 +171,21 @@ impl BatchRecord {
         }
     }
 
+    /// Who stored it, for the record of its first step: who made it, and whose token the call had.
+    #[must_use]
+    pub fn sender(&self) -> Actor {
+        match &self.source {
+            Source::Prepared(_) => self.author().signed(self.sent.by.as_deref()),
+            // Their authors are signed already.
+            Source::Submitted | Source::Local { .. } | Source::Revert(_) => self.author(),
+        }
+    }
+
     /// Who made it, as far as that is known.
     #[must_use]
     pub fn author(&self) -> Actor {
         match &self.source {
-            Source::Submitted => Actor::unnamed(ActorKind::Author),
+            Source::Submitted => Actor { kind: ActorKind::Author, name: self.sent.by.clone() },
             Source::Prepared(preparation) => {
                 Actor { kind: ActorKind::Author, name: Some(preparation.owner.as_str().to_owned()) }
             }

@@ -2,9 +2,12 @@
 //!
 //! One function decides what a request to change the mode does, and one what a session in its present mode may do.
 
+use alloc::borrow::ToOwned;
 use alloc::format;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
+use crate::actor::{Actor, ActorKind};
 use crate::failure::Failure;
 use crate::id::{ConversationId, OwnerId, RequestId, SessionId};
 use crate::reason::{Detail, Reason};
@@ -66,6 +69,8 @@ pub struct ModeRequest {
     pub to: SessionMode,
     /// How far it has come.
     pub progress: Progress,
+    /// The token of the call, by the name that records of steps have for it; `None` where callers need no token.
+    pub by: Option<String>,
 }
 
 /// Why the mode of a session is not changed.
@@ -88,6 +93,14 @@ impl Session {
     #[must_use]
     pub fn changes_to(&self) -> Option<SessionMode> {
         self.requests.iter().find(|request| request.progress == Progress::Waiting).map(|request| request.to)
+    }
+
+    /// Who asked last for a change of its mode; `None` if no one did.
+    #[must_use]
+    pub fn changed_by(&self) -> Option<Actor> {
+        let (owner, request) = (self.owner.as_ref()?, self.requests.last()?);
+        let owner = Actor { kind: ActorKind::Author, name: Some(owner.to_string()) };
+        Some(owner.signed(request.by.as_deref()))
     }
 
     /// Whether a new write is accepted.
@@ -122,7 +135,7 @@ impl Session {
     pub fn change(
         &mut self,
         owner: &OwnerId,
-        (id, to): (&RequestId, SessionMode),
+        (id, to, by): (&RequestId, SessionMode, Option<&str>),
         is_idle: bool,
     ) -> Result<Progress, ModeRefusal> {
         if self.owner.as_ref().is_some_and(|first| first != owner) {
@@ -144,7 +157,7 @@ impl Session {
         if !waits {
             self.mode = to;
         }
-        self.requests.push(ModeRequest { id: id.clone(), to, progress });
+        self.requests.push(ModeRequest { id: id.clone(), to, progress, by: by.map(ToOwned::to_owned) });
         let forgotten = self.requests.len().saturating_sub(REMEMBERED);
         self.requests.drain(..forgotten);
         Ok(progress)
@@ -175,7 +188,7 @@ mod tests {
         to: SessionMode,
         is_idle: bool,
     ) -> Result<Progress, ModeRefusal> {
-        session.change(&owner.parse().unwrap(), (&request.parse().unwrap(), to), is_idle)
+        session.change(&owner.parse().unwrap(), (&request.parse().unwrap(), to, None), is_idle)
     }
 
     #[test]

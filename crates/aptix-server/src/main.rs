@@ -154,7 +154,7 @@ fn start(args: &Args) -> anyhow::Result<ExitCode> {
     match sources.read() {
         Ok(effective) => {
             let set_log = log(&effective.config.log, effective.config.log_format);
-            run(serve_until_signal((sources, effective), set_log, args.accept_loss))
+            run(exporting_spans(serve_until_signal((sources, effective), set_log, args.accept_loss)))
         }
         Err(faults) => {
             let _unchanged = log(&LogFilter::default(), LogFormat::default());
@@ -218,6 +218,14 @@ fn run(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<ExitCod
     let done = runtime.block_on(work);
     runtime.shutdown_timeout(LEFT_BEHIND);
     done.map(|()| ExitCode::SUCCESS)
+}
+
+/// Exports the spans of work, if the environment says where to.
+async fn exporting_spans(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    aptix_telemetry::begin("aptix-server");
+    let done = work.await;
+    aptix_telemetry::finish().await;
+    done
 }
 
 async fn serve_until_signal(

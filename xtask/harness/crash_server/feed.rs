@@ -230,6 +230,7 @@ impl Agent {
             report: Some(reported.report),
             lease_secret: self.secret.clone(),
             decided_by: None,
+            ..Default::default()
         };
         calls.report(request).await.map_err(|status| stopped(About::Report, workspace, status))?;
         with(ledger, |ledger| {

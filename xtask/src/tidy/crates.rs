@@ -7,11 +7,12 @@ use super::finding::Finding;
 use crate::repo;
 
 /// For each of our crates, those of ours that it may use in its code. Tests may use more.
-const ARROWS: [(&str, &[&str]); 5] = [
+const ARROWS: [(&str, &[&str]); 6] = [
     ("aptix-model", &[]),
     ("aptix-engine", &["aptix-model"]),
-    ("aptix-server", &["aptix-model", "aptix-engine"]),
-    ("aptix-client", &["aptix-model", "aptix-engine"]),
+    ("aptix-telemetry", &["aptix-model"]),
+    ("aptix-server", &["aptix-model", "aptix-engine", "aptix-telemetry"]),
+    ("aptix-client", &["aptix-model", "aptix-engine", "aptix-telemetry"]),
     ("xtask", &[]),
 ];
 

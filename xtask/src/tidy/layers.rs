@@ -4,13 +4,13 @@
 ///
 /// A room is `name: entries`, or one entry that is also its name. An entry is a file or folder below `src/`, without
 /// `.rs`; `a/mod` is `a/mod.rs`, or `a.rs` beside a folder `a/`, alone. The longest entry that fits a file decides.
-pub(super) const LAYERS: [(&str, &str); 5] = [
+pub(super) const LAYERS: [(&str, &str); 6] = [
     (
         "aptix-model",
         "
         domain: actor batch batch_event create_file_code cursor digest failure hunk_counts id id_block limits lines live path \
         path_readings path_style plan presence preview protection question quote \
-        reason record report session state token words
+        reason record report session state token trace_parent words
         documents | events | wire
         tools
         lib",
@@ -31,6 +31,14 @@ pub(super) const LAYERS: [(&str, &str); 5] = [
         valid
         plan | validate
         correct | express
+        lib",
+    ),
+    (
+        "aptix-telemetry",
+        "
+        kind
+        export
+        span
         lib",
     ),
     (

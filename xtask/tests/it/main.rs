@@ -56,6 +56,7 @@ mod tool_calls;
 mod tool_plans;
 mod tool_writes;
 mod tools_forwarded;
+mod traced;
 #[path = "../../../crates/aptix-client/tests/it/tree.rs"]
 mod tree;
 mod unsaved;

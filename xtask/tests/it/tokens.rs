@@ -162,7 +162,13 @@ fn each_role_does_its_work_with_its_token() {
     eventually("the batch ends", || shown().contains("APPLIED") || shown().contains("FAILED"));
     let shown = shown();
     assert!(shown.contains("\"state\":\"APPLIED\"") || shown.contains("\"state\": \"APPLIED\""), "{shown}");
-    assert!(shown.contains("Rita (token rita)"), "{shown}");
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let actors: Vec<_> = shown["steps"].as_array().unwrap().iter().map(|step| step["actorName"].as_str()).collect();
+    let [sent_by, approved_by, Some(reported_by)] = actors[..] else { panic!("{shown}") };
+    assert_eq!((sent_by, approved_by), (Some("token ann"), Some("Rita (token rita)")), "{shown}");
+    assert!(reported_by.ends_with(" (token laptop)"), "{shown}");
+    let listed = String::from_utf8(call(&author, "batches", &["--json"]).stdout).unwrap();
+    assert!(listed.contains("token ann"), "{listed}");
     // It compares the server's files with its own at each connect, and reports what was done beside it.
     let url = server.url();
     let local = with_input(&mut machine.aptix(&["apply", "--root", "project"]), &create("b.txt", "here\n"));

@@ -15,6 +15,8 @@ use aptix_model::record::{BatchRecord, Source};
 use aptix_model::report::Report;
 use aptix_model::session::restricted;
 use aptix_model::state::BatchState;
+use aptix_model::trace_parent::TraceParent;
+use aptix_telemetry::{Kind, Span};
 use tokio_util::sync::CancellationToken;
 
 use super::approval::Question;
@@ -167,6 +169,44 @@ fn check_reverts(batch: &Batch, of: BatchId) -> Result<(), Failure> {
     Err(Failure::new(Reason::InvalidRequest, message).field(format!("edit.files[{other}]")).hint("update the server"))
 }
 
+/// The stage that the work on a batch is in, as a span of its trace: planned, approved, committed.
+struct Stage {
+    parent: Option<TraceParent>,
+    span: RefCell<Span>,
+}
+
+impl Stage {
+    fn begin(name: &'static str, traced: &Traced) -> Self {
+        let parent = traced.trace.traceparent;
+        Self { parent, span: RefCell::new(Span::below(name, Kind::Internal, parent)) }
+    }
+
+    /// Ends the stage; this one follows.
+    fn next(&self, name: &'static str) {
+        drop(self.span.replace(Span::below(name, Kind::Internal, self.parent)));
+    }
+
+    /// Has it decided whether what was planned is written; `is_void` notes that nothing was decided.
+    fn deciding(&self, is_void: &Cell<bool>, decide: impl FnOnce() -> Option<Decision>) -> Decision {
+        self.next("approve");
+        let decision = decide().unwrap_or_else(|| {
+            is_void.set(true);
+            let message = "the batch was withdrawn, or the agent stops";
+            Decision::Refuse(vec![Failure::new(Reason::InvalidState, message)])
+        });
+        if !matches!(decision, Decision::Refuse(_)) {
+            self.next("commit");
+        }
+        decision
+    }
+
+    /// Ends the last stage, in which this may have failed.
+    fn end(self, failure: Option<&Failure>) {
+        let mut span = self.span.into_inner();
+        failure.iter().for_each(|failure| span.fail(failure.reason.code()));
+    }
+}
+
 /// Carries out what a batch asks for; nothing if a question about it became void. Blocks.
 fn commit(
     agent: &Agent,
@@ -182,7 +222,8 @@ fn commit(
     let encoded = |report: &Report, person: Option<&Actor>| {
         let (mut report, decided_by) = (report.clone(), person.cloned());
         places.name_in_report(&mut report);
-        receipt::encode_to_fit(Receipt { workspace: service.workspace.clone(), batch: id, report, decided_by })
+        let (workspace, traceparent) = (service.workspace.clone(), traced.trace.traceparent);
+        receipt::encode_to_fit(Receipt { workspace, batch: id, report, decided_by, traceparent })
     };
     // A batch that is applied file by file has another report each time that files of it are refused.
     let receipt = RefCell::new((Vec::new(), None));
@@ -212,13 +253,10 @@ fn commit(
         prepared: None,
         acting: Acting { before, person: Some(&person), ..Acting::of(&actor) },
     };
-    let applied = task.run(local, options, &mut |proposal| {
-        approval.decide(question, proposal).unwrap_or_else(|| {
-            is_void.set(true);
-            let message = "the batch was withdrawn, or the agent stops";
-            Decision::Refuse(vec![Failure::new(Reason::InvalidState, message)])
-        })
-    });
+    let stage = Stage::begin("plan", traced);
+    let applied =
+        task.run(local, options, &mut |proposal| stage.deciding(&is_void, || approval.decide(question, proposal)));
+    stage.end(applied.as_ref().err().and_then(|refusal| refusal.failures.first()));
     match applied {
         Ok(report) => {
             let (kept, person) = receipt.take();

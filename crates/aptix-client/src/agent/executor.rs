@@ -12,6 +12,7 @@ use aptix_model::failure::Failure;
 use aptix_model::id::BatchId;
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::record::BatchRecord;
+use aptix_telemetry::{BATCH, Kind, Span};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -23,7 +24,7 @@ use super::service::Session;
 use super::{delivery, report};
 use crate::apply::traced::Traced;
 use crate::connection::backoff::Backoff;
-use crate::connection::receipt;
+use crate::connection::receipt::{self, Receipt};
 use crate::policy::REFUSED_PER_MINUTE;
 use crate::workspace::keep::outbox::error::OutboxError;
 use crate::workspace::keep::outbox::{self, Owed, Pending};
@@ -56,6 +57,10 @@ async fn carry_out(session: &Session, work: Work, traced: &Traced) -> Result<(),
         Ok(record) => record,
         Err(failures) => return refuse(session, (batch, None), traced, failures, begun).await,
     };
+    let mut span = Span::below("apply", Kind::Consumer, record.sent.traceparent);
+    span.note(BATCH, &batch.to_string());
+    let trace = Trace { traceparent: span.context(), ..traced.trace.clone() };
+    let traced = &Traced { trace, ..*traced };
     traced.log(Event::Received(&record.batch));
     match decide(session, (&record, work.step.as_ref()), traced, &work.withdrawn).await? {
         Ok(Applied { receipt, report }) => {
@@ -67,6 +72,7 @@ async fn carry_out(session: &Session, work: Work, traced: &Traced) -> Result<(),
             if let Some(failure) = failures.iter().find(|failure| failure.reason == Reason::NeedsOperator) {
                 return Err(AgentError::NeedsOperator(Box::new(failure.clone())).into());
             }
+            failures.first().iter().for_each(|failure| span.fail(failure.reason.code()));
             refuse(session, (batch, Some(&record.batch)), traced, failures, begun).await
         }
     }
@@ -132,7 +138,8 @@ async fn refuse(
     begun.refused();
     let places = session.agent.blocking(|agent| agent.service.policy.private_places(&agent.local)).await?;
     places.name_in(&mut failures);
-    let receipt: Arc<[u8]> = receipt::encode(session.receipt(batch, report::refusal(failures.clone()))).into();
+    let refused = session.receipt(batch, report::refusal(failures.clone()));
+    let receipt: Arc<[u8]> = receipt::encode(Receipt { traceparent: traced.trace.traceparent, ..refused }).into();
     let busy = "the report of a batch waits until it can be kept: free some space on the disk of the state directory, or let the \
                 agent open more files";
     let kept = Arc::clone(&receipt);

@@ -153,7 +153,7 @@ mod tests {
     use aptix_model::cursor::Cursor;
     use aptix_model::digest::Sha256Digest;
     use aptix_model::id::{BatchId, HistoryId, Uuid};
-    use aptix_model::record::{BatchRecord, Source, UnixMillis};
+    use aptix_model::record::{BatchRecord, Sent, Source, UnixMillis};
     use aptix_model::state::BatchState;
     use tokio_util::sync::CancellationToken;
 
@@ -182,6 +182,7 @@ mod tests {
             reverted_by: None,
             is_restricted: false,
             removed_content: None,
+            sent: Sent::default(),
         };
         let work = Work { batch, content: Ok(Box::new(record)), step: None, withdrawn: CancellationToken::new() };
         Arrival { revision: Revision(revision), cursor: None, step: None, work: Some(work) }

@@ -56,8 +56,13 @@ mod tests {
 
     fn sent(report: Report) -> Result<Report, Box<Failure>> {
         let batch = "018f6d2e-7c1a-7b3e-9d55-0123456789ab".parse().unwrap();
-        let bytes =
-            receipt::encode_to_fit(Receipt { workspace: "w".parse().unwrap(), batch, report, decided_by: None })?;
+        let bytes = receipt::encode_to_fit(Receipt {
+            workspace: "w".parse().unwrap(),
+            batch,
+            report,
+            decided_by: None,
+            traceparent: None,
+        })?;
         assert!(bytes.len() <= SENT_BYTES, "{}", bytes.len());
         Ok(receipt::decode(&bytes).unwrap().report)
     }

@@ -210,6 +210,6 @@ impl Session {
     /// The receipt of a batch of the workspace that is served. That a person rejected it is stated by their name.
     pub(super) fn receipt(&self, batch: BatchId, report: Report) -> Receipt {
         let decided_by = report::is_rejected_by_person(&report).then(user);
-        Receipt { workspace: self.agent.service.workspace.clone(), batch, report, decided_by }
+        Receipt { workspace: self.agent.service.workspace.clone(), batch, report, decided_by, traceparent: None }
     }
 }

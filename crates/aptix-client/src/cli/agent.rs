@@ -41,7 +41,9 @@ pub(super) async fn run(args: Args, homes: &HomeDirs, new_id: Result<AgentId, Id
     let is_agreed = args.is_agreed;
     let service = Service { server, workspace, approve, attended, is_agreed, policy, answering };
     let new_id = new_id?;
+    aptix_telemetry::begin("aptix-agent");
     let ended = serving::run(args.roots, homes, |local, stop| serve(local, service, new_id, stop)).await;
+    aptix_telemetry::finish().await;
     match ended.as_ref().err().and_then(|error| error.downcast_ref()) {
         Some(AgentError::NotAgreed(failure)) => {
             output::say(&format!("error: {}", Visible(&failure.to_string())));

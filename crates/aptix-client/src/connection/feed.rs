@@ -13,6 +13,7 @@ use aptix_model::record::{BatchOutline, BatchRecord};
 use aptix_model::state::BatchState;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::serve_response::Message;
+use aptix_telemetry::{BATCH, Kind, Span};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
@@ -198,12 +199,16 @@ impl Connection {
     }
 
     async fn report_once(&self, lease: &Lease, receipt: Receipt) -> Result<Reported, CallError> {
+        let mut span = Span::below("report", Kind::Client, receipt.traceparent);
+        span.note(BATCH, &receipt.batch.to_string());
+        let receipt = Receipt { traceparent: span.context(), ..receipt };
         let message = v1::ReportBatchRequest {
             lease_epoch: lease.epoch,
             lease_secret: lease.secret.0.clone(),
             ..receipt::message(receipt)
         };
-        let response = self.answer(self.agents().report_batch(timed(message, ANSWER))).await?;
+        let response = self.answer(self.agents().report_batch(timed(message, ANSWER))).await;
+        let response = response.inspect_err(|error| span.fail(error.reason().map_or("", Reason::code)))?;
         let v1::Batch { origin, request_id, .. } = response.batch.unwrap_or_default();
         Ok(Reported { origin: origin.map(Into::into).unwrap_or_default(), request_id })
     }

@@ -5,6 +5,7 @@ use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
 use aptix_model::report::{self, Report};
+use aptix_model::trace_parent::TraceParent;
 use aptix_model::wire::fit::{self, SENT_BYTES};
 use aptix_model::wire::{id, v1};
 use prost::Message;
@@ -22,6 +23,8 @@ pub struct Receipt {
     pub report: Report,
     /// The person who agreed to it or refused it, if one did.
     pub decided_by: Option<Actor>,
+    /// The span of the agent's work on the batch, if that is followed.
+    pub traceparent: Option<TraceParent>,
 }
 
 impl Receipt {
@@ -63,6 +66,7 @@ pub(super) fn message(receipt: Receipt) -> v1::ReportBatchRequest {
         report: Some(receipt.report.into()),
         lease_secret: tonic::codegen::Bytes::new(),
         decided_by: receipt.decided_by.map(Into::into),
+        traceparent: TraceParent::text(receipt.traceparent),
     }
 }
 
@@ -79,6 +83,7 @@ pub fn decode(bytes: &[u8]) -> Result<Receipt, Vec<Failure>> {
         batch: id("batchId", &message.batch_id).map_err(|failure| vec![failure])?,
         report: Report::try_from(report)?,
         decided_by: message.decided_by.map(Actor::try_from).transpose().map_err(|failure| vec![failure])?,
+        traceparent: TraceParent::parse(&message.traceparent),
     })
 }
 
@@ -100,7 +105,8 @@ mod tests {
         };
         let batch = "018f6d2e-7c1a-7b3e-9d55-0123456789ab".parse().unwrap();
         let decided_by = Some(Actor { kind: ActorKind::Person, name: Some("rita".to_owned()) });
-        let receipt = Receipt { workspace: "w".parse().unwrap(), batch, report, decided_by };
+        let traceparent = TraceParent::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        let receipt = Receipt { workspace: "w".parse().unwrap(), batch, report, decided_by, traceparent };
         assert_eq!(decode(&encode(receipt.clone())), Ok(receipt));
         assert!(decode(b"").is_err());
         assert!(decode(b"\xff\xff\xff").is_err());

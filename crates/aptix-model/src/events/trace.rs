@@ -7,6 +7,7 @@ use crate::batch::Origin;
 use crate::failure::Visible;
 use crate::id::BatchId;
 use crate::record::BatchRecord;
+use crate::trace_parent::TraceParent;
 
 /// The target that events and their spans have in filters: `APTIX_LOG=aptix::events=info`.
 pub const TARGET: &str = "aptix::events";
@@ -65,6 +66,8 @@ pub struct Trace {
     pub tool: Option<String>,
     /// Whether nothing is to be stored or written.
     pub is_dry_run: bool,
+    /// The span that work on it belongs below, if it is followed.
+    pub traceparent: Option<TraceParent>,
 }
 
 impl Trace {
@@ -79,6 +82,7 @@ impl Trace {
             request: None,
             tool: None,
             is_dry_run: false,
+            traceparent: None,
         }
     }
 
@@ -90,6 +94,7 @@ impl Trace {
             workspace: Some(record.workspace.to_string()),
             batch: Some(record.id),
             request: Some(record.request_id.to_string()),
+            traceparent: record.sent.traceparent,
             ..Self::new(via)
         }
     }

@@ -11,10 +11,11 @@ use crate::batch::{Batch, FileEdit, FilePatch};
 use crate::cursor::Cursor;
 use crate::failure::Failure;
 use crate::id::Revision;
-use crate::record::{BatchOutline, BatchRecord, FileIds, Reverting, Source, UnixMillis};
+use crate::record::{BatchOutline, BatchRecord, FileIds, Reverting, Sent, Source, UnixMillis};
 use crate::report::Report;
 use crate::session::SessionMode;
 use crate::state::BatchState;
+use crate::trace_parent::TraceParent;
 
 /// The feature that a batch requires whose session's mode is stated: a reader without it must not apply the batch.
 const SESSION_MODE: &str = "session_mode";
@@ -98,6 +99,7 @@ impl From<BatchRecord> for v1::Batch {
             session_mode: if record.is_restricted { v1::SessionMode::Restricted.into() } else { 0 },
             content_omitted: record.removed_content.is_some(),
             removed_content_sha256: record.removed_content.map(|digest| digest.to_string()).unwrap_or_default(),
+            traceparent: TraceParent::text(record.sent.traceparent),
         }
     }
 }
@@ -195,6 +197,7 @@ impl TryFrom<v1::Batch> for BatchRecord {
         let ids = ids.collect::<Result<_, Failure>>()?;
         let created = message.create_time.as_ref().ok_or_else(|| missing("createTime", "a time"))?;
         let updated = message.update_time.as_ref().ok_or_else(|| missing("updateTime", "a time"))?;
+        let mut sent = Sent { by: None, traceparent: TraceParent::parse(&message.traceparent) };
         let source = match v1::BatchSource::try_from(message.source) {
             Ok(v1::BatchSource::Local) => Source::Local {
                 author: message.author.unwrap_or_default().try_into()?,
@@ -210,7 +213,10 @@ impl TryFrom<v1::Batch> for BatchRecord {
                 reason: None,
             }),
             // A server of an earlier version names none.
-            Ok(v1::BatchSource::Submitted | v1::BatchSource::Unspecified) => Source::Submitted,
+            Ok(v1::BatchSource::Submitted | v1::BatchSource::Unspecified) => {
+                sent.by = message.author.and_then(|author| given(author.name));
+                Source::Submitted
+            }
             Err(_) => return Err(vec![unknown_enum("source", message.source)]),
         };
         Ok(Self {
@@ -229,6 +235,7 @@ impl TryFrom<v1::Batch> for BatchRecord {
             reverted_by: optional_id("revertedBy", &message.reverted_by)?,
             is_restricted,
             removed_content,
+            sent,
         })
     }
 }

@@ -42,6 +42,7 @@ impl From<Progress> for v1::ModeChangeState {
 impl From<Session> for v1::Session {
     /// The session without its workspace and its batches.
     fn from(session: Session) -> Self {
+        let changed_by = session.changed_by().map(Into::into);
         let changes_to = session.changes_to().map_or(v1::SessionMode::Unspecified, Into::into);
         Self {
             session_id: session.id.to_string(),
@@ -49,6 +50,7 @@ impl From<Session> for v1::Session {
             owner: session.owner.map(|owner| owner.to_string()).unwrap_or_default(),
             mode: v1::SessionMode::from(session.mode).into(),
             changes_to: changes_to.into(),
+            changed_by,
             create_time: Some(session.created.into()),
             ..Self::default()
         }

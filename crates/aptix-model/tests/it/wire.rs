@@ -12,7 +12,7 @@ use aptix_model::id::{BatchId, Revision, Uuid};
 use aptix_model::path_readings::PathReadings;
 use aptix_model::quote::{Quote, QuoteName};
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::record::{BatchOutline, BatchRecord, FileIds, Source, UnixMillis};
+use aptix_model::record::{BatchOutline, BatchRecord, FileIds, Sent, Source, UnixMillis};
 use aptix_model::report::{
     ChangeReport, FileReport, FileStatus, Normalization, Outcome, Report, Tier, Warning, Written,
 };
@@ -215,6 +215,7 @@ pub(crate) fn record() -> BatchRecord {
         reverted_by: None,
         is_restricted: false,
         removed_content: None,
+        sent: Sent::default(),
     }
 }
 

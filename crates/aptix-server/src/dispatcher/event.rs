@@ -105,7 +105,7 @@ fn log_damaged(workspace: &WorkspaceId, revision: Revision, batch: Option<BatchI
 mod tests {
     use aptix_model::batch::{Batch, Origin};
     use aptix_model::id::Uuid;
-    use aptix_model::record::{Source, UnixMillis};
+    use aptix_model::record::{Sent, Source, UnixMillis};
 
     use super::*;
 
@@ -127,6 +127,7 @@ mod tests {
             reverted_by: None,
             is_restricted: false,
             removed_content: None,
+            sent: Sent::default(),
         };
         let found = |revision, state| {
             let facts = derived(Revision(revision), &ended(state))?;

@@ -10,6 +10,7 @@ use aptix_model::id::{AgentId, Revision, WorkspaceId};
 use aptix_model::presence::Presence;
 use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
+use aptix_telemetry::{BATCH, Kind, Span};
 use tokio_stream::{Stream, StreamExt};
 
 use super::Dispatcher;
@@ -159,15 +160,13 @@ impl Dispatcher {
             for event in events {
                 let began = Instant::now();
                 let room = self.room(outlet).await?;
-                let event = self.event(workspace, event).await.map_err(stop)?;
+                let mut event = self.event(workspace, event).await.map_err(stop)?;
                 let (revision, at) = (event.revision, event.facts.as_ref().map(|facts| facts.at));
                 // What waits for its receiver is as small as what is sent.
                 let encode = Arc::clone(encode);
                 let work = async move {
                     // Logged before the receiver can read the message.
-                    if let Ok(batch) = &event.batch {
-                        log_forwarded(batch, began);
-                    }
+                    let _sending = event.batch.as_mut().ok().and_then(|batch| forwarded(batch, began));
                     encode(Delivery::Event(event))
                 };
                 room.send(Ok(turns.run(work).await.map_err(|error| stop(broken_off(&error)))?));
@@ -196,9 +195,15 @@ async fn listen(
     None
 }
 
-/// Logs that a batch which was read from the store at `began` is about to be sent to be carried out (TUL-004 6.1).
-fn log_forwarded(record: &BatchRecord, began: Instant) {
-    if record.state == BatchState::Approved {
-        Trace::of(Via::Server, record).log(began.elapsed(), Event::Forwarded(&record.batch));
+/// Logs that a batch which was read from the store at `began` is about to be sent to be carried out (TUL-004 6.1), and has what
+/// the agent does follow this in its trace.
+fn forwarded(record: &mut BatchRecord, began: Instant) -> Option<Span> {
+    if record.state != BatchState::Approved {
+        return None;
     }
+    Trace::of(Via::Server, record).log(began.elapsed(), Event::Forwarded(&record.batch));
+    let mut span = Span::below("send", Kind::Producer, record.sent.traceparent);
+    span.note(BATCH, &record.id.to_string());
+    record.sent.traceparent = span.context();
+    Some(span)
 }

@@ -11,11 +11,12 @@ use aptix_model::batch::Origin;
 use aptix_model::failure::Failure;
 use aptix_model::id::{FilePatchId, OwnerId, RequestId, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::record::{BatchRecord, Preparation, Source};
+use aptix_model::record::{BatchRecord, Preparation, Sent, Source};
 use aptix_model::state::BatchState;
 
 use super::Dispatcher;
 use super::plan_name::{PlanName, of_hunk};
+use super::prepared::Freeing;
 use super::refusal::Refusal;
 use super::submit::{Submission, count, log_repeated, request_reused};
 use crate::quota::CallQuota;
@@ -34,6 +35,8 @@ pub struct Applying {
     pub request_id: RequestId,
     /// Whose turn it comes from.
     pub origin: Origin,
+    /// What is known of the call.
+    pub sent: Sent,
 }
 
 impl Dispatcher {
@@ -68,7 +71,7 @@ impl Dispatcher {
         }
         let newest = self.newest(workspace, *hunk).await?;
         if newest.state != BatchState::Failed {
-            let by = (owner.clone(), request_id.clone());
+            let by = Freeing { owner: owner.clone(), request: request_id.clone(), token: applying.sent.by.clone() };
             let freed = self.free(workspace.clone(), newest.id, (PlanName::Hunk(*hunk), by)).await;
             let is_late = freed.as_ref().is_err_and(|refusal| {
                 refusal.failures().first().is_some_and(|failure| failure.detail == Some(Detail::NotPrepared))
@@ -94,8 +97,8 @@ impl Dispatcher {
             ..preparation.clone()
         }));
         let state = self.state_when_free(workspace, &newest.batch);
-        let Applying { workspace, request_id, origin, .. } = applying.clone();
-        let record = Submission { workspace, request_id, batch: newest.batch, origin }.into_record();
+        let Applying { workspace, request_id, origin, sent, .. } = applying.clone();
+        let record = Submission { workspace, request_id, batch: newest.batch, origin, sent }.into_record();
         let record = BatchRecord { state, source, ..record };
         let reserved = self.reserve(&record, quota).await?;
         let this = Arc::clone(self);

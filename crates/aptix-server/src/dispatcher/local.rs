@@ -13,7 +13,7 @@ use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::limits::Limits;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::record::{BatchRecord, Source};
+use aptix_model::record::{BatchRecord, Sent, Source};
 use aptix_model::report::{Outcome, Report};
 use aptix_model::state::BatchState;
 
@@ -77,6 +77,7 @@ impl Dispatcher {
             reverted_by: None,
             is_restricted: false,
             removed_content: None,
+            sent: Sent::default(),
         };
         let files = match checked.and(fitted) {
             Ok(fitted) => self.local_files(&record.workspace, fitted).await?,

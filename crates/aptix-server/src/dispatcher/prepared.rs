@@ -15,6 +15,7 @@ use aptix_model::plan::Planned;
 use aptix_model::reason::Reason;
 use aptix_model::record::{APPROVAL_MILLIS, BatchRecord, Preparation, Source, UnixMillis};
 use aptix_model::state::{BatchState, Step};
+use aptix_telemetry::{Kind, Span};
 
 use super::Dispatcher;
 use super::approve::is_over;
@@ -46,6 +47,17 @@ pub struct Preparing {
     pub replaces: Option<BatchId>,
     /// The id by which tools know the plan that it takes the place of; `None` for other callers.
     pub hunk: Option<FilePatchId>,
+}
+
+/// Who has a prepared batch applied.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Freeing {
+    /// Who prepared it.
+    pub owner: OwnerId,
+    /// What makes the call repeatable.
+    pub request: RequestId,
+    /// The caller's token, as the record of the step has it.
+    pub token: Option<String>,
 }
 
 impl Preparing {
@@ -138,7 +150,10 @@ impl Dispatcher {
         self.check_disk_for(&record.workspace, &record.request_id).await?;
         let workspace = record.workspace.clone();
         let hunk = record.preparation().and_then(|preparation| preparation.hunk);
-        match self.store.append(record).await? {
+        let span = Span::below("store", Kind::Internal, record.sent.traceparent);
+        let appended = self.store.append(record).await?;
+        drop(span);
+        match appended {
             Appended::New(stored) => {
                 let refused = stored.report.as_ref().map(|report| report.failures.as_slice());
                 let event = match refused {
@@ -176,7 +191,7 @@ impl Dispatcher {
         self: &Arc<Self>,
         workspace: WorkspaceId,
         id: BatchId,
-        (name, by): (PlanName, (OwnerId, RequestId)),
+        (name, by): (PlanName, Freeing),
     ) -> Result<BatchRecord, Refusal> {
         let this = Arc::clone(self);
         self.to_the_end(async move {
@@ -191,14 +206,14 @@ impl Dispatcher {
         &self,
         batch: &BatchRecord,
         name: PlanName,
-        (owner, request): &(OwnerId, RequestId),
+        Freeing { owner, request, token }: &Freeing,
     ) -> Result<Option<Move>, Refusal> {
         let now = self.clock.now();
         let preparation = owned(batch, owner, name)?;
         match batch.state {
             BatchState::Prepared if preparation.expires <= now => Ok(Some(expiry(now))),
             BatchState::Prepared => {
-                let author = Actor { kind: ActorKind::Author, name: Some(owner.to_string()) };
+                let author = Actor { kind: ActorKind::Author, name: Some(owner.to_string()) }.signed(token.as_deref());
                 let taken = match self.state_when_free(&batch.workspace, &batch.batch) {
                     BatchState::PendingApproval => Step::Hold,
                     _ => Step::Apply,

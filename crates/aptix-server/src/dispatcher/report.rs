@@ -31,6 +31,8 @@ pub struct BatchReport {
     pub report: Report,
     /// The person at the workstation who agreed to it or refused it, if one did.
     pub decided_by: Option<Actor>,
+    /// The token of the agent that reports it, as the record of the step has it.
+    pub token: Option<String>,
 }
 
 impl Dispatcher {
@@ -54,7 +56,7 @@ impl Dispatcher {
         workspace: &WorkspaceId,
         id: BatchId,
         lease: LeaseProof,
-        BatchReport { report, decided_by }: BatchReport,
+        BatchReport { report, decided_by, token }: BatchReport,
     ) -> Result<BatchRecord, Refusal> {
         let began = Instant::now();
         check_person(decided_by.as_ref(), &self.settings.limits)?;
@@ -75,7 +77,7 @@ impl Dispatcher {
                 workspace: workspace.clone(),
                 batch: id,
                 kind: EventKind::Reported,
-                actor: self.reporter(workspace, &report, decided_by.as_ref()),
+                actor: self.reporter(workspace, &report, decided_by.as_ref()).signed(token.as_deref()),
                 reason: rejected_because(&report),
                 from: batch.state,
                 to,

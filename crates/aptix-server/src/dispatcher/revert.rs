@@ -7,7 +7,7 @@ use aptix_model::batch::{Batch, FileEdit, FilePatch, Origin, Revert, Target};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, RequestId, WorkspaceId};
 use aptix_model::reason::Reason;
-use aptix_model::record::{BatchRecord, Reverting, Source};
+use aptix_model::record::{BatchRecord, Reverting, Sent, Source};
 use aptix_model::report::{FileReport, FileStatus};
 use aptix_model::state::BatchState;
 
@@ -31,6 +31,8 @@ pub struct Reversal {
     pub reason: Option<String>,
     /// Their name, if it is known.
     pub author: Option<String>,
+    /// What is known of the call.
+    pub sent: Sent,
 }
 
 impl Dispatcher {
@@ -72,9 +74,9 @@ pub enum Reverts {
 }
 
 fn record(reversal: Reversal, batch: Batch) -> BatchRecord {
-    let Reversal { workspace, of, request_id, origin, reason, author } = reversal;
+    let Reversal { workspace, of, request_id, origin, reason, author, sent } = reversal;
     let author = Actor { kind: ActorKind::Author, name: author };
-    let submission = Submission { workspace, request_id, batch, origin };
+    let submission = Submission { workspace, request_id, batch, origin, sent };
     BatchRecord { source: Source::Revert(Reverting { of, author, reason }), ..submission.into_record() }
 }
 

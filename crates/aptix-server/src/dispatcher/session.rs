@@ -29,6 +29,8 @@ pub struct ModeAsked {
     pub request: RequestId,
     /// The mode asked for.
     pub to: SessionMode,
+    /// The token of the call, as records of steps have it.
+    pub by: Option<String>,
 }
 
 impl Dispatcher {
@@ -104,8 +106,8 @@ impl Dispatcher {
     /// Asks the store for a mode, also if the caller goes away meanwhile; wakes calls that wait for another mode.
     async fn ask_mode(self: &Arc<Self>, asked: &ModeAsked) -> Result<(Progress, Session), Refusal> {
         let this = Arc::clone(self);
-        let ModeAsked { workspace, session, owner, request, to } = asked.clone();
-        let change = ModeChange { workspace, session, owner, request, to, at: mint::now() };
+        let ModeAsked { workspace, session, owner, request, to, by } = asked.clone();
+        let change = ModeChange { workspace, session, owner, request, to, by, at: mint::now() };
         self.to_the_end(async move {
             let (workspace, session) = (change.workspace.clone(), change.session.clone());
             match this.store.set_mode(change).await? {

@@ -13,8 +13,9 @@ use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::record::{BatchRecord, Preparation, Source};
+use aptix_model::record::{BatchRecord, Preparation, Sent, Source};
 use aptix_model::state::BatchState;
+use aptix_telemetry::{Kind, Span};
 
 use super::Dispatcher;
 use super::refusal::{Refusal, broken_off, shutting_down};
@@ -35,13 +36,15 @@ pub struct Submission {
     pub batch: Batch,
     /// Whose turn it comes from.
     pub origin: Origin,
+    /// What is known of the call.
+    pub sent: Sent,
 }
 
 impl Submission {
     /// The batch with new ids, as [`Dispatcher::keep`] stores it. It has no revision yet.
     #[must_use]
     pub fn into_record(self) -> BatchRecord {
-        let Self { workspace, request_id, batch, origin } = self;
+        let Self { workspace, request_id, batch, origin, sent } = self;
         let id = id_block::batch_id(mint::uuid());
         let now = mint::now();
         BatchRecord {
@@ -60,6 +63,7 @@ impl Submission {
             reverted_by: None,
             is_restricted: false,
             removed_content: None,
+            sent,
         }
     }
 }
@@ -149,7 +153,10 @@ impl Dispatcher {
 
     async fn append(&self, record: BatchRecord, began: Instant) -> Result<BatchRecord, Refusal> {
         self.check_disk_for(&record.workspace, &record.request_id).await?;
-        match self.store.append(record).await? {
+        let span = Span::below("store", Kind::Internal, record.sent.traceparent);
+        let appended = self.store.append(record).await?;
+        drop(span);
+        match appended {
             Appended::New(stored) => {
                 Trace::of(Via::Server, &stored).log(began.elapsed(), Event::Stored(&stored.batch, stored.revision));
                 Metric::BatchSteps.add(&[stored.state.word()], 1.0);

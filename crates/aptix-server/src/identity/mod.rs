@@ -107,9 +107,15 @@ impl Principal {
 
     /// Puts the name of the caller's token beside the name that the caller gave, for the record of what was done.
     pub fn sign(&self, given: &mut String) {
-        if let Some(token) = self.name() {
-            *given = if given.is_empty() { format!("token {token}") } else { format!("{given} (token {token})") };
+        if let Some(token) = self.signature() {
+            *given = if given.is_empty() { token } else { format!("{given} ({token})") };
         }
+    }
+
+    /// The caller's token, by the name that the record of what was done has for it; `None` where callers need none.
+    #[must_use]
+    pub fn signature(&self) -> Option<String> {
+        self.name().map(|token| format!("token {token}"))
     }
 
     /// Cancelled when this caller may not call any more.

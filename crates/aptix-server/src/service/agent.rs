@@ -8,7 +8,9 @@ use aptix_model::actor::Actor;
 use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::report::Report;
+use aptix_model::trace_parent::TraceParent;
 use aptix_model::wire::{self, event_message, v1};
+use aptix_telemetry::{Kind, Span};
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument as _;
@@ -16,7 +18,7 @@ use tracing::Instrument as _;
 use super::inflow::RefusedMessage;
 use super::observed::about;
 use super::status::status;
-use super::{link, report};
+use super::{link, report, sent};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::lease::secret_digest;
 use crate::dispatcher::local::LocalReport;
@@ -55,14 +57,20 @@ impl v1::agent_service_server::AgentService for AgentService {
         request: Request<v1::ReportBatchRequest>,
     ) -> Result<Response<v1::ReportBatchResponse>, Status> {
         let began = Instant::now();
+        let token = Principal::of(&request)?.signature();
+        let by_header = sent::parent(request.metadata());
         let request = request.into_inner();
+        let parent = TraceParent::parse(&request.traceparent).or(by_header);
+        let span = Span::below("ReportBatch", Kind::Server, parent);
         let trace = Trace {
             workspace: Some(request.workspace_id.clone()),
             batch: request.batch_id.parse().ok(),
             tool: Some("ReportBatch".to_owned()),
             ..Trace::new(Via::Server)
         };
-        let batch = self.report(request).instrument(trace.span()).await.map_err(|refusal| {
+        let reported = self.report(request, token).instrument(trace.span()).await;
+        sent::end(span, reported.as_ref().map(|batch| batch.batch_id.as_str()));
+        let batch = reported.map_err(|refusal| {
             trace.log(began.elapsed(), Event::CallRefused(refusal.failures()));
             status(refusal)
         })?;
@@ -107,14 +115,14 @@ impl AgentService {
         Ok(event_message(self.0.report_local(local, lease).await?))
     }
 
-    async fn report(&self, request: v1::ReportBatchRequest) -> Result<v1::Batch, Refusal> {
+    async fn report(&self, request: v1::ReportBatchRequest, token: Option<String>) -> Result<v1::Batch, Refusal> {
         let workspace = wire::id("workspaceId", &request.workspace_id)?;
         let id = wire::id("batchId", &request.batch_id)?;
         let report = request.report.ok_or_else(|| wire::missing("report", "what became of the batch"))?;
         let report = Report::try_from(report::bounded(report)?)?;
         let lease = LeaseProof { epoch: request.lease_epoch, secret: secret_digest(&request.lease_secret) };
         let decided_by = request.decided_by.map(Actor::try_from).transpose()?;
-        let batch = self.0.report(workspace, id, lease, BatchReport { report, decided_by }).await?;
+        let batch = self.0.report(workspace, id, lease, BatchReport { report, decided_by, token }).await?;
         Ok(event_message(batch))
     }
 }

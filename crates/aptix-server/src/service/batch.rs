@@ -9,8 +9,9 @@ use aptix_model::events::event::Event;
 use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::Uuid;
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, Sent};
 use aptix_model::wire::{self, View, fit, v1};
+use aptix_telemetry::Span;
 use prost::Message;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
@@ -20,7 +21,7 @@ use super::observed::about;
 use super::preview::preview;
 use super::status::status;
 use super::submitted::{Submitted, WARNINGS, check_size, edit_bytes};
-use super::{batch_list, part, prepared, revert};
+use super::{batch_list, part, prepared, revert, sent};
 use crate::caller::Peer;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::approve::Consent;
@@ -51,13 +52,14 @@ impl v1::batch_service_server::BatchService for BatchService {
         request: Request<v1::SubmitBatchRequest>,
     ) -> Result<Response<v1::SubmitBatchResponse>, Status> {
         let began = Instant::now();
-        let asker = Asker::of(&request)?;
+        let (asker, (span, sent)) = (Asker::of(&request)?, sent::begin("SubmitBatch", &request)?);
         let request = request.into_inner();
         let trace = Trace {
             is_dry_run: request.validate_only,
             ..asked(request.origin.clone(), &request.workspace_id, &request.request_id)
         };
-        let answer = self.submit(&asker, request, &trace, began).instrument(trace.span()).await;
+        let answer = self.submit(&asker, (request, sent), &trace, began).instrument(trace.span()).await;
+        sent::end(span, answer.as_ref().map(|answer| id_of(answer.batch.as_ref())));
         answer
             .map(|answer| about(answer.batch.as_ref().map(|batch| batch.batch_id.clone()), answer))
             .map_err(|refusal| refused(&trace, began, refusal))
@@ -68,12 +70,13 @@ impl v1::batch_service_server::BatchService for BatchService {
         request: Request<v1::PrepareBatchRequest>,
     ) -> Result<Response<v1::PrepareBatchResponse>, Status> {
         let began = Instant::now();
-        let asker = Asker::of(&request)?;
+        let (asker, (span, sent)) = (Asker::of(&request)?, sent::begin("PrepareBatch", &request)?);
         let request = request.into_inner();
         let trace = asked(request.origin.clone(), &request.workspace_id, &request.request_id);
-        let answer = prepared::prepare(&self.dispatcher, (&asker, self.patience), request, (&trace, began))
+        let answer = prepared::prepare(&self.dispatcher, (&asker, self.patience), (request, sent), (&trace, began))
             .instrument(trace.span())
             .await;
+        sent::end(span, answer.as_ref().map(|answer| id_of(answer.batch.as_ref())));
         answer
             .map(|answer| about(answer.batch.as_ref().map(|batch| batch.batch_id.clone()), answer))
             .map_err(|refusal| refused(&trace, began, refusal))
@@ -83,10 +86,11 @@ impl v1::batch_service_server::BatchService for BatchService {
         &self,
         request: Request<v1::ApplyPreparedRequest>,
     ) -> Result<Response<v1::ApplyPreparedResponse>, Status> {
+        let (span, sent) = sent::begin("ApplyPrepared", &request)?;
         let request = request.into_inner();
         let view = View::asked(request.view).map_err(status)?;
         let call = Called::begin("ApplyPrepared", &request.workspace_id, &request.batch_id);
-        let batch = call.done(prepared::apply(&self.dispatcher, &request)).await?;
+        let batch = call.traced(span).done(prepared::apply(&self.dispatcher, (&request, sent))).await?;
         Ok(Response::new(v1::ApplyPreparedResponse { batch: Some(fit::answer(view.message(batch))) }))
     }
 
@@ -116,11 +120,12 @@ impl v1::batch_service_server::BatchService for BatchService {
         request: Request<v1::RevertBatchRequest>,
     ) -> Result<Response<v1::RevertBatchResponse>, Status> {
         let began = Instant::now();
-        let peer = Peer::of(&request)?.clone();
+        let (peer, (span, sent)) = (Peer::of(&request)?.clone(), sent::begin("RevertBatch", &request)?);
         let request = signed(request, |request| &mut request.author)?;
         let view = View::asked(request.view).map_err(status)?;
         let call = Called::begin("RevertBatch", &request.workspace_id, &request.batch_id);
-        let batch = call.done(revert::revert(&self.dispatcher, request, &peer.quota, began)).await?;
+        let batch =
+            call.traced(span).done(revert::revert(&self.dispatcher, (request, sent), &peer.quota, began)).await?;
         Ok(Response::new(v1::RevertBatchResponse { batch: Some(fit::answer(view.message(batch))) }))
     }
 
@@ -190,6 +195,11 @@ fn signed<T>(request: Request<T>, name: impl FnOnce(&mut T) -> &mut String) -> R
     Ok(request)
 }
 
+/// The id of the batch of an answer; empty if there is none.
+fn id_of(batch: Option<&v1::Batch>) -> &str {
+    batch.map_or("", |batch| batch.batch_id.as_str())
+}
+
 /// The trace of a call that describes a batch.
 fn asked(origin: Option<v1::Origin>, workspace: &str, request: &str) -> Trace {
     Trace {
@@ -210,6 +220,7 @@ fn refused(trace: &Trace, began: Instant, refusal: Refusal) -> Status {
 struct Called {
     began: Instant,
     trace: Trace,
+    span: Option<Span>,
 }
 
 impl Called {
@@ -220,12 +231,22 @@ impl Called {
             tool: Some(method.to_owned()),
             ..Trace::new(Via::Server)
         };
-        Self { began: Instant::now(), trace }
+        Self { began: Instant::now(), trace, span: None }
+    }
+
+    /// The call with its span, which ends with it.
+    fn traced(self, span: Span) -> Self {
+        Self { span: Some(span), ..self }
     }
 
     /// Carries the call out; logs a refusal.
     async fn done<T>(self, call: impl Future<Output = Result<T, Refusal>>) -> Result<T, Status> {
-        call.instrument(self.trace.span()).await.map_err(|refusal| {
+        let outcome = call.instrument(self.trace.span()).await;
+        if let Some(span) = self.span {
+            let batch = self.trace.batch.map(|batch| batch.to_string()).unwrap_or_default();
+            sent::end(span, outcome.as_ref().map(|_| batch.as_str()));
+        }
+        outcome.map_err(|refusal| {
             self.trace.log(self.began.elapsed(), Event::CallRefused(refusal.failures()));
             status(refusal)
         })
@@ -280,12 +301,12 @@ impl BatchService {
     async fn submit(
         &self,
         asker: &Asker,
-        request: v1::SubmitBatchRequest,
+        (request, sent): (v1::SubmitBatchRequest, Sent),
         trace: &Trace,
         began: Instant,
     ) -> Result<v1::SubmitBatchResponse, Refusal> {
         let (bytes, validate_only) = (request.encoded_len(), request.validate_only);
-        let mut submitted = Submitted::read(&self.dispatcher, request)?;
+        let mut submitted = Submitted::read(&self.dispatcher, request, sent)?;
         trace.log(began.elapsed(), Event::Received(&submitted.submission.batch));
         let checked = self.dispatcher.check(&submitted.submission).await.map_err(|refusal| submitted.in_terms(refusal));
         let contents = submitted.detach_contents();

@@ -32,6 +32,7 @@ mod report;
 mod retention;
 mod revert;
 mod scope;
+mod sent;
 pub(crate) mod service_health;
 pub mod session;
 mod status;

@@ -14,7 +14,7 @@ use aptix_model::limits::{EVIDENCE_BYTES, PLACES_BYTES};
 use aptix_model::plan::{Place, Plan, Planned};
 use aptix_model::preview::EditEvidence;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, Sent};
 use aptix_model::wire::question::Ask;
 use aptix_model::wire::{self, fit, v1, v1::answer, v1::question};
 use prost::Message;
@@ -24,7 +24,7 @@ use super::report::bounded;
 use super::submitted::{Submitted, WARNINGS, check_size, edit_bytes};
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::plan_name::PlanName;
-use crate::dispatcher::prepared::{DEFAULT_LIFE, Preparing};
+use crate::dispatcher::prepared::{DEFAULT_LIFE, Freeing, Preparing};
 use crate::dispatcher::refusal::Refusal;
 use crate::ticket::Asker;
 
@@ -32,10 +32,10 @@ use crate::ticket::Asker;
 pub(super) async fn prepare(
     dispatcher: &Arc<Dispatcher>,
     (asker, patience): (&Asker, Duration),
-    request: v1::PrepareBatchRequest,
+    (request, sent): (v1::PrepareBatchRequest, Sent),
     (trace, began): (&Trace, Instant),
 ) -> Result<v1::PrepareBatchResponse, Refusal> {
-    let (submitted, preparing) = read(dispatcher, request)?;
+    let (submitted, preparing) = read(dispatcher, request, sent)?;
     trace.log(began.elapsed(), Event::Received(&submitted.submission.batch));
     let (view, document) = (submitted.view, submitted.document.clone());
     let stored = keep(dispatcher, (asker, patience), (submitted, &preparing), began).await?;
@@ -89,7 +89,11 @@ fn refuse_per_file(batch: &Batch) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Everything that is wrong with its shape.
-fn read(dispatcher: &Dispatcher, request: v1::PrepareBatchRequest) -> Result<(Submitted, Preparing), Refusal> {
+fn read(
+    dispatcher: &Dispatcher,
+    request: v1::PrepareBatchRequest,
+    sent: Sent,
+) -> Result<(Submitted, Preparing), Refusal> {
     use v1::prepare_batch_request::Content as Prepared;
     use v1::submit_batch_request::Content as Submit;
     let preparing = preparing(&request);
@@ -107,6 +111,7 @@ fn read(dispatcher: &Dispatcher, request: v1::PrepareBatchRequest) -> Result<(Su
             view: request.view,
             validate_only: false,
         },
+        sent,
     );
     match (submitted, preparing) {
         (Ok(submitted), Ok(preparing)) => Ok((submitted, preparing)),
@@ -226,10 +231,11 @@ fn check_room(batch: &Batch, planned: &Planned) -> Result<(), Failure> {
 /// Lets a prepared batch be applied.
 pub(super) async fn apply(
     dispatcher: &Arc<Dispatcher>,
-    request: &v1::ApplyPreparedRequest,
+    (request, sent): (&v1::ApplyPreparedRequest, Sent),
 ) -> Result<BatchRecord, Refusal> {
     let workspace = wire::id("workspaceId", &request.workspace_id)?;
     let batch = wire::id("batchId", &request.batch_id)?;
-    let by = (wire::id("owner", &request.owner)?, wire::id("requestId", &request.request_id)?);
+    let owner = wire::id("owner", &request.owner)?;
+    let by = Freeing { owner, request: wire::id("requestId", &request.request_id)?, token: sent.by };
     dispatcher.free(workspace, batch, (PlanName::Batch(batch), by)).await
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use aptix_model::batch::Batch;
 use aptix_model::failure::Failure;
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, Sent};
 use aptix_model::wire::{self, v1};
 
 use super::submitted::{check_size, edit_bytes};
@@ -18,11 +18,11 @@ use crate::quota::CallQuota;
 /// Stores the batch that takes another one back, or answers the one that is stored under the request id.
 pub(super) async fn revert(
     dispatcher: &Arc<Dispatcher>,
-    request: v1::RevertBatchRequest,
+    (request, sent): (v1::RevertBatchRequest, Sent),
     quota: &CallQuota,
     began: Instant,
 ) -> Result<BatchRecord, Refusal> {
-    match dispatcher.reversal(read(request)?).await? {
+    match dispatcher.reversal(read(request, sent)?).await? {
         Reverts::Before(stored) => {
             log_repeated(&stored, began);
             Ok(*stored)
@@ -40,7 +40,7 @@ pub(super) fn check_room(batch: &Batch) -> Result<(), Failure> {
         .map_err(|failure| failure.hint("edit the files instead, or ask the user to undo the batch on the workstation"))
 }
 
-fn read(request: v1::RevertBatchRequest) -> Result<Reversal, Failure> {
+fn read(request: v1::RevertBatchRequest, sent: Sent) -> Result<Reversal, Failure> {
     let given = |text: String| Some(text).filter(|text| !text.is_empty());
     Ok(Reversal {
         workspace: wire::id("workspaceId", &request.workspace_id)?,
@@ -49,6 +49,7 @@ fn read(request: v1::RevertBatchRequest) -> Result<Reversal, Failure> {
         origin: request.origin.map(Into::into).unwrap_or_default(),
         reason: given(request.reason),
         author: given(request.author),
+        sent,
     })
 }
 

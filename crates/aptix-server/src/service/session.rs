@@ -14,6 +14,7 @@ use super::status::status;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::refusal::Refusal;
 use crate::dispatcher::session::ModeAsked;
+use crate::identity::Principal;
 use crate::store::session::SessionState;
 use crate::ticket::Asker;
 
@@ -49,7 +50,8 @@ impl v1::session_service_server::SessionService for SessionService {
         request: Request<v1::SetSessionModeRequest>,
     ) -> Result<Response<v1::SetSessionModeResponse>, Status> {
         let asker = Asker::of(&request)?;
-        let (asked, wait) = read(&request.into_inner()).map_err(status)?;
+        let by = Principal::of(&request)?.signature();
+        let (asked, wait) = read(&request.into_inner(), by).map_err(status)?;
         let (workspace, deadline) = (asked.workspace.clone(), Instant::now() + wait.min(self.patience));
         let (progress, found) = self.dispatcher.set_mode(asked, &asker, deadline).await.map_err(status)?;
         Ok(Response::new(v1::SetSessionModeResponse {
@@ -63,7 +65,7 @@ impl v1::session_service_server::SessionService for SessionService {
 ///
 /// # Errors
 /// Everything that is wrong with its shape.
-fn read(request: &v1::SetSessionModeRequest) -> Result<(ModeAsked, Duration), Refusal> {
+fn read(request: &v1::SetSessionModeRequest, by: Option<String>) -> Result<(ModeAsked, Duration), Refusal> {
     let mut failures = Vec::new();
     let workspace = wire::id("workspaceId", &request.workspace_id).map_err(|failure| failures.push(failure));
     let session = wire::id("sessionId", &request.session_id).map_err(|failure| failures.push(failure));
@@ -76,7 +78,7 @@ fn read(request: &v1::SetSessionModeRequest) -> Result<(ModeAsked, Duration), Re
     let wait = wait.map_err(|failure| failures.push(failure));
     match (workspace, session, owner, id, to, wait) {
         (Ok(workspace), Ok(session), Ok(owner), Ok(request), Ok(to), Ok(wait)) => {
-            Ok((ModeAsked { workspace, session, owner, request, to }, wait))
+            Ok((ModeAsked { workspace, session, owner, request, to, by }, wait))
         }
         _ => Err(failures.into()),
     }

@@ -8,6 +8,7 @@ use aptix_model::failure::Failure;
 use aptix_model::id::{RequestId, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
+use aptix_model::record::Sent;
 use aptix_model::report::Warning;
 use aptix_model::wire::{self, View, fit, v1};
 use prost::Message;
@@ -43,7 +44,7 @@ impl Submitted {
     ///
     /// # Errors
     /// Everything that is wrong with its shape, and with what can be read of it all the same.
-    pub(super) fn read(dispatcher: &Dispatcher, request: v1::SubmitBatchRequest) -> Result<Self, Refusal> {
+    pub(super) fn read(dispatcher: &Dispatcher, request: v1::SubmitBatchRequest, sent: Sent) -> Result<Self, Refusal> {
         use v1::submit_batch_request::Content;
         let mut failures = Vec::new();
         let workspace = wire::id::<WorkspaceId>("workspaceId", &request.workspace_id);
@@ -69,7 +70,7 @@ impl Submitted {
             (Ok(workspace), Ok(request_id), Ok(view), Some(PartialDocument { dialect, part }))
                 if part.failures.is_empty() =>
             {
-                let submission = Submission { workspace, request_id, batch: part.batch, origin };
+                let submission = Submission { workspace, request_id, batch: part.batch, origin, sent };
                 Ok(Self { submission, document: dialect.map(|dialect| (dialect, warnings)), view })
             }
             (.., content) => Err(dispatcher.refuse(failures, &origin, content)),

@@ -16,7 +16,7 @@ use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 
 use super::status::status;
-use super::tool_call;
+use super::{sent, tool_call};
 use crate::dispatcher::Dispatcher;
 use crate::ticket::Asker;
 
@@ -68,12 +68,13 @@ impl v1::tool_service_server::ToolService for ToolService {
 
     async fn call_tool(&self, request: Request<v1::CallToolRequest>) -> Result<Response<v1::CallToolResponse>, Status> {
         let began = Instant::now();
-        let asker = Asker::of(&request)?;
+        let (asker, (span, sent)) = (Asker::of(&request)?, sent::begin("CallTool", &request)?);
         let request = request.into_inner();
         let trace = tool_call::trace(&request);
-        let answer = tool_call::call(&self.dispatcher, (&asker, self.patience), request, (&trace, began))
+        let answer = tool_call::call(&self.dispatcher, (&asker, self.patience), (request, sent), (&trace, began))
             .instrument(trace.span())
             .await;
+        sent::end(span, answer.as_ref().map(|answer| answer.batch_id.as_str()));
         answer.map(Response::new).map_err(|refusal| {
             trace.log(began.elapsed(), Event::CallRefused(refusal.failures()));
             status(refusal)

@@ -10,6 +10,7 @@ use aptix_model::events::trace::{Trace, Via};
 use aptix_model::failure::Failure;
 use aptix_model::id::{OwnerId, RequestId, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
+use aptix_model::record::Sent;
 use aptix_model::tools::catalogue::{find, only_reads};
 use aptix_model::tools::result::tool_result::{ToolResult, refused};
 use aptix_model::tools::tool::{Form, Tool, arguments_text};
@@ -49,7 +50,7 @@ pub(super) fn trace(request: &v1::CallToolRequest) -> Trace {
 pub(super) async fn call(
     dispatcher: &Arc<Dispatcher>,
     (asker, patience): (&Asker, Duration),
-    request: v1::CallToolRequest,
+    (request, sent): (v1::CallToolRequest, Sent),
     (trace, began): (&Trace, std::time::Instant),
 ) -> Result<v1::CallToolResponse, Refusal> {
     let caller = caller(dispatcher, &request)?;
@@ -70,8 +71,20 @@ pub(super) async fn call(
         let Caller { workspace, origin, request_id, owner, wait } = caller;
         let request_id = request_id.ok_or_else(|| no_request_id(tool))?;
         let wait = wait.map_or(patience, |wait| wait.min(patience));
-        let writing =
-            Writing { dispatcher, asker, patience, wait, tool, workspace, request_id, owner, origin, trace, began };
+        let writing = Writing {
+            dispatcher,
+            asker,
+            patience,
+            wait,
+            tool,
+            workspace,
+            request_id,
+            owner,
+            origin,
+            sent,
+            trace,
+            began,
+        };
         return Ok(answered(writing.carry_out(arguments).await?)?);
     }
     let ask = Ask(question::Ask::CallTool(v1::ToolQuestion {

@@ -11,7 +11,7 @@ use aptix_model::events::trace::Trace;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, FilePatchId, OwnerId, RequestId, WorkspaceId};
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, Sent};
 use aptix_model::report::Warning;
 use aptix_model::state::BatchState;
 use aptix_model::tools::past::LISTED;
@@ -47,6 +47,8 @@ pub(super) struct Writing<'a> {
     /// Who may apply or replace what the call plans, if the caller says so.
     pub(super) owner: Option<OwnerId>,
     pub(super) origin: Origin,
+    /// What is kept of the call with the batch that it stores.
+    pub(super) sent: Sent,
     pub(super) trace: &'a Trace,
     pub(super) began: Instant,
 }
@@ -107,7 +109,7 @@ impl Writing<'_> {
 
     fn submission(&self, batch: Batch) -> Submission {
         let (workspace, request_id) = (self.workspace.clone(), self.request_id.clone());
-        Submission { workspace, request_id, batch, origin: self.origin.clone() }
+        Submission { workspace, request_id, batch, origin: self.origin.clone(), sent: self.sent.clone() }
     }
 
     /// Answers a call of which nothing is stored.
@@ -195,6 +197,7 @@ impl Writing<'_> {
             owner: self.owner()?,
             request_id: self.request_id.clone(),
             origin: self.origin.clone(),
+            sent: self.sent.clone(),
         };
         let freed = match self.dispatcher.apply_plan(applying, &self.asker.peer.quota, self.began).await {
             Ok(freed) => freed,
@@ -212,7 +215,8 @@ impl Writing<'_> {
             request_id: self.request_id.clone(),
             origin: self.origin.clone(),
             reason,
-            author: self.owner.as_ref().map(ToString::to_string),
+            author: self.author(),
+            sent: self.sent.clone(),
         };
         let stored = match self.dispatcher.reversal(reversal).await {
             Ok(Reverts::Before(stored)) => {
@@ -256,6 +260,15 @@ impl Writing<'_> {
         let why = steps.into_iter().next_back().and_then(|step| step.facts.reason);
         let is_served = self.dispatcher.serving(&self.workspace).is_some();
         Ok(Shown { record, naming, wording, is_served, why })
+    }
+
+    /// Who takes a batch back, for the record: the owner that the caller names, and its token.
+    fn author(&self) -> Option<String> {
+        match (&self.owner, &self.sent.by) {
+            (Some(owner), Some(token)) => Some(format!("{owner} ({token})")),
+            (Some(owner), None) => Some(owner.to_string()),
+            (None, token) => token.clone(),
+        }
     }
 
     /// Who plans or applies.

@@ -9,7 +9,7 @@ use super::Transition;
 
 /// What the event records that stores a batch.
 pub(super) fn submitted(batch: &BatchRecord) -> EventFacts {
-    let actor = batch.author();
+    let actor = batch.sender();
     let kind = match batch.preparation() {
         Some(preparation) if preparation.freed.is_some() => EventKind::Freed,
         Some(_) => EventKind::Prepared,
@@ -51,7 +51,7 @@ fn withdrawal(batch: &BatchRecord, former: BatchId) -> Transition {
         workspace: batch.workspace.clone(),
         batch: former,
         kind: EventKind::Cancelled,
-        actor: batch.author(),
+        actor: batch.sender(),
         reason: Some(format!("batch {} takes its place", batch.id)),
         from: BatchState::Prepared,
         to: BatchState::Cancelled,

@@ -38,6 +38,8 @@ pub struct ModeChange {
     pub request: RequestId,
     /// The mode asked for.
     pub to: SessionMode,
+    /// The token of the call, as records of steps have it.
+    pub by: Option<String>,
     /// When it is asked for.
     pub at: UnixMillis,
 }
@@ -83,7 +85,7 @@ pub(super) fn change(
     asked: &ModeChange,
 ) -> Result<(Progress, Session), ModeRefusal> {
     let mut session = session.unwrap_or_else(|| Session::new(asked.session.clone(), None, asked.at));
-    let progress = session.change(&asked.owner, (&asked.request, asked.to), is_idle)?;
+    let progress = session.change(&asked.owner, (&asked.request, asked.to, asked.by.as_deref()), is_idle)?;
     Ok((progress, session))
 }
 

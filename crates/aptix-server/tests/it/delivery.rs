@@ -216,7 +216,13 @@ async fn a_batch_is_delivered_although_its_author_has_disconnected() {
     let batch =
         aptix_model::batch::Batch::try_from(edit_of(&mut submit("w", "r", vec![line_patch("app/a")])).clone()).unwrap();
     let (workspace, request_id) = ("w".parse().unwrap(), "r".parse().unwrap());
-    let submission = Submission { workspace, request_id, batch, origin: Origin::default() };
+    let submission = Submission {
+        workspace,
+        request_id,
+        batch,
+        origin: Origin::default(),
+        sent: aptix_model::record::Sent::default(),
+    };
     dispatcher.check(&submission).await.unwrap();
     let record = submission.into_record();
     let id = record.id;

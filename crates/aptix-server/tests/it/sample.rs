@@ -78,6 +78,7 @@ pub(crate) async fn fill(store: &Arc<impl Store + ?Sized>) {
         owner: "ann".parse().unwrap(),
         request: "m1".parse().unwrap(),
         to: SessionMode::Restricted,
+        by: Some("token ops".to_owned()),
         at: UnixMillis(3),
     };
     assert!(matches!(store.set_mode(change).await, Ok(ModeChanged::Asked(..))));

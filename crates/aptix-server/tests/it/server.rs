@@ -31,7 +31,7 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::bytes::Bytes;
 use tonic::transport::{Channel, Endpoint, Uri};
-use tonic::{Code, Status, Streaming};
+use tonic::{Code, IntoRequest, Request, Status, Streaming};
 use tonic_types::StatusExt;
 
 /// Nothing that is waited for takes longer, unless it is broken.
@@ -97,12 +97,14 @@ pub(crate) async fn serve_here(
 /// Opens an agent's connection: its two directions.
 pub(crate) async fn connect_agent(
     agent: &mut AgentServiceClient<Channel>,
-    hello: v1::Hello,
+    hello: impl IntoRequest<v1::Hello>,
 ) -> Result<(mpsc::Sender<v1::ServeRequest>, Streaming<v1::ServeResponse>), Status> {
     let (sender, requests) = mpsc::channel(64);
+    let (metadata, extensions, hello) = hello.into_request().into_parts();
     let hello = v1::ServeRequest { message: Some(v1::serve_request::Message::Hello(hello)) };
     sender.send(hello).await.unwrap();
-    let answers = agent.serve(ReceiverStream::new(requests)).await?;
+    let requests = Request::from_parts(metadata, extensions, ReceiverStream::new(requests));
+    let answers = agent.serve(requests).await?;
     Ok((sender, answers.into_inner()))
 }
 
@@ -246,7 +248,15 @@ impl Clients {
     ) -> Result<v1::Batch, Status> {
         let (workspace_id, batch_id) = (workspace.to_owned(), batch.to_owned());
         let (report, lease_secret) = (Some(report), self.secret(workspace));
-        let request = v1::ReportBatchRequest { workspace_id, batch_id, lease_epoch, report, lease_secret, decided_by };
+        let request = v1::ReportBatchRequest {
+            workspace_id,
+            batch_id,
+            lease_epoch,
+            report,
+            lease_secret,
+            decided_by,
+            ..Default::default()
+        };
         Ok(self.agent.report_batch(request).await?.into_inner().batch.expect("the answer has the batch"))
     }
 

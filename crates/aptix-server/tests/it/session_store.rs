@@ -37,6 +37,7 @@ fn ask(session: &str, request: &str, to: SessionMode) -> ModeChange {
         owner: "ann".parse().unwrap(),
         request: request.parse().unwrap(),
         to,
+        by: None,
         at: UnixMillis(1),
     }
 }

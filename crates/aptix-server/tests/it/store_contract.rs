@@ -10,7 +10,7 @@ use aptix_model::id::{BatchId, Revision, Uuid, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::plan::Plan;
-use aptix_model::record::{BatchRecord, Preparation, Source, UnixMillis};
+use aptix_model::record::{BatchRecord, Preparation, Sent, Source, UnixMillis};
 use aptix_model::report::{Outcome, Report};
 use aptix_model::state::BatchState;
 use aptix_server::store::embedded::EmbeddedStore;
@@ -103,6 +103,7 @@ pub(crate) fn batch(number: u128, in_workspace: &str, request: &str) -> BatchRec
         reverted_by: None,
         is_restricted: false,
         removed_content: None,
+        sent: Sent::default(),
     }
 }
 

@@ -100,8 +100,13 @@ async fn a_receipt_that_does_not_name_its_batch_is_set_aside_and_never_sent() {
             diff: String::new(),
             diff_omitted: false,
         };
-        let receipt =
-            Receipt { workspace: "w".parse().unwrap(), batch: id(6).parse().unwrap(), report, decided_by: None };
+        let receipt = Receipt {
+            workspace: "w".parse().unwrap(),
+            batch: id(6).parse().unwrap(),
+            report,
+            decided_by: None,
+            traceparent: None,
+        };
         outbox::put(&local, id(5).parse().unwrap(), &receipt::encode(receipt)).unwrap();
         outbox::put(&local, id(7).parse().unwrap(), b"\xff\xff").unwrap();
     }

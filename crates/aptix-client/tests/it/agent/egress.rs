@@ -8,7 +8,7 @@ use aptix_engine::digest::sha256;
 use aptix_model::batch::Batch;
 use aptix_model::documents::{self, Dialect};
 use aptix_model::id::Revision;
-use aptix_model::record::{BatchRecord, FileIds, Source, UnixMillis};
+use aptix_model::record::{BatchRecord, FileIds, Sent, Source, UnixMillis};
 use aptix_model::state::BatchState;
 use aptix_model::wire::v1;
 use serde_json::json;
@@ -43,6 +43,7 @@ fn of_batch(number: u32, batch: Batch) -> v1::Batch {
         reverted_by: None,
         is_restricted: false,
         removed_content: None,
+        sent: Sent::default(),
     };
     record.into()
 }

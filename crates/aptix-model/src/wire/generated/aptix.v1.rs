@@ -2431,7 +2431,8 @@ pub struct Batch {
     /// The newest batch that took this one back and is in effect. Empty if there is none. Its state stays BATCH_STATE_APPLIED.
     #[prost(string, tag = "14")]
     pub reverted_by: ::prost::alloc::string::String,
-    /// Who made it; of a prepared batch the name is its owner. The last step's actor is that of the event.
+    /// Who made it. The name is, of a submitted batch, that of the call's token, written `token NAME`; of a prepared batch, its owner;
+    /// and empty where it is not known. The last step's actor is that of the event.
     #[prost(message, optional, tag = "15")]
     pub author: ::core::option::Option<Actor>,
     /// How it was prepared. Present exactly with BATCH_SOURCE_PREPARED.
@@ -2448,6 +2449,12 @@ pub struct Batch {
     /// digest, which is over an encoding of the server's own.
     #[prost(string, tag = "18")]
     pub removed_content_sha256: ::prost::alloc::string::String,
+    /// The span that work on the batch belongs below: a `traceparent` of W3C Trace Context, version 00. It comes from the metadata
+    /// `traceparent` of the call that stored the batch, and is kept as long as the batch; a malformed one is ignored, and so is that
+    /// of a repeated call. A server that records spans states its own span here, and begins a trace where the call had none. Empty
+    /// if the batch is not followed.
+    #[prost(string, tag = "19")]
+    pub traceparent: ::prost::alloc::string::String,
 }
 /// Who did something.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2455,8 +2462,9 @@ pub struct Actor {
     /// What they are.
     #[prost(enumeration = "ActorKind", tag = "1")]
     pub kind: i32,
-    /// Their name as far as it is known, such as the agent's id of a local batch. At most 64 KiB; for people: only a
-    /// filter of a list compares it, and no right follows from it.
+    /// Their name as far as it is known, such as the agent's id of a local batch. Where the call had a token, the server adds its name
+    /// in parentheses: `NAME (token TOKEN)`, or `token TOKEN` alone. At most 64 KiB; for people: only a filter of a list compares it,
+    /// and no right follows from it.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
 }
@@ -4709,6 +4717,10 @@ pub struct ReportBatchRequest {
     /// answered: then the actor is the agent. Of a report that is repeated the first actor stays.
     #[prost(message, optional, tag = "6")]
     pub decided_by: ::core::option::Option<Actor>,
+    /// The span of the agent's work on the batch, below that of Batch.traceparent; written alike. Empty if the batch is not followed,
+    /// and a malformed one is ignored.
+    #[prost(string, tag = "7")]
+    pub traceparent: ::prost::alloc::string::String,
 }
 /// Answers that the report is kept.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -7165,6 +7177,9 @@ pub struct Session {
     /// When it was created.
     #[prost(message, optional, tag = "9")]
     pub create_time: ::core::option::Option<::prost_types::Timestamp>,
+    /// Who asked last for a change of its mode: the owner, and beside it the name of the caller's token. Absent if no one did.
+    #[prost(message, optional, tag = "10")]
+    pub changed_by: ::core::option::Option<Actor>,
 }
 /// Asks for a session.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

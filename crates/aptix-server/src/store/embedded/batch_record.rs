@@ -4,9 +4,10 @@ use aptix_model::actor::{Actor, ActorKind};
 use aptix_model::batch::Origin;
 use aptix_model::id::{BatchId, FilePatchId, RequestId, Revision, Uuid};
 use aptix_model::id_block::{self, ENTRIES};
-use aptix_model::record::{BatchRecord, Preparation, Reverting, Source, UnixMillis};
+use aptix_model::record::{BatchRecord, Preparation, Reverting, Sent, Source, UnixMillis};
 use aptix_model::report::Report;
 use aptix_model::state::BatchState;
+use aptix_model::trace_parent::TraceParent;
 use aptix_model::wire::bytes::{
     batch_from_bytes, batch_to_bytes, plan_from_bytes, plan_to_bytes, report_from_bytes, report_to_bytes,
 };
@@ -25,6 +26,8 @@ const NAMED: u8 = 8;
 const REVERT: u8 = 7;
 /// A batch whose content was removed: the digest of that, how many changes each file had, and the record of what is left.
 const REMOVED: u8 = 9;
+/// A batch of which the call that stored it is known: whose token it had, its trace, and the record of the batch.
+const SENT: u8 = 10;
 
 /// What never changes about a batch but by the removal of its content. Its ids follow from its own.
 pub(in crate::store) fn encode_batch(batch: &BatchRecord) -> Slice {
@@ -40,6 +43,19 @@ pub(super) fn has_no_content(record: &[u8]) -> bool {
 }
 
 fn encode_whole(batch: &BatchRecord) -> Slice {
+    let Sent { by, traceparent } = &batch.sent;
+    if batch.sent == Sent::default() {
+        return encode_described(batch);
+    }
+    let traceparent = traceparent.as_ref().map(ToString::to_string);
+    Writer::with_version(SENT)
+        .optional(by.as_deref().map(str::as_bytes))
+        .optional(traceparent.as_deref().map(str::as_bytes))
+        .bytes(&encode_described(batch))
+        .finish()
+}
+
+fn encode_described(batch: &BatchRecord) -> Slice {
     let version = match &batch.source {
         Source::Submitted => VERSION,
         Source::Prepared(preparation) if preparation.hunk.is_some() => NAMED,
@@ -152,6 +168,9 @@ pub(in crate::store) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) ->
     if has_no_content(batch) {
         return decode_removed(id, batch, state);
     }
+    if batch.first() == Some(&SENT) {
+        return decode_sent(id, batch, state);
+    }
     let what = format!("batch {id}");
     let State { revision, state, updated, report, reverted_by, freed } = decode_state(&what, state)?;
     let known = [LOCAL, PREPARED, REVERT, NAMED];
@@ -194,6 +213,7 @@ pub(in crate::store) fn decode_batch(id: BatchId, batch: &[u8], state: &[u8]) ->
             reverted_by,
             is_restricted: false,
             removed_content: None,
+            sent: Sent::default(),
         })
     })
 }
@@ -207,6 +227,20 @@ fn decode_removed(id: BatchId, batch: &[u8], state: &[u8]) -> Result<BatchRecord
     })?;
     let left = decode_batch(id, &whole, state)?;
     Ok(BatchRecord { ids: id_block::counted(id, counts.into_iter()), removed_content: Some(removed), ..left })
+}
+
+/// A batch of which the call that stored it is known.
+fn decode_sent(id: BatchId, batch: &[u8], state: &[u8]) -> Result<BatchRecord, StoreError> {
+    let (sent, described) = read_version(SENT, &format!("batch {id}"), batch, |fields| {
+        let by = fields.optional_text()?;
+        let traceparent = match fields.optional()? {
+            Some(text) => Some(TraceParent::from_bytes(text)?),
+            None => None,
+        };
+        let described = fields.bytes()?;
+        (described.first() != Some(&SENT)).then(|| (Sent { by, traceparent }, described.to_vec()))
+    })?;
+    Ok(BatchRecord { sent, ..decode_batch(id, &described, state)? })
 }
 
 /// Who carried a batch out on the workstation, and which one it took back.

@@ -51,7 +51,7 @@ impl Instant<'_> {
 mod tests {
     use aptix_model::batch::{Batch, Origin};
     use aptix_model::id::{BatchId, Uuid};
-    use aptix_model::record::{BatchRecord, Source, UnixMillis};
+    use aptix_model::record::{BatchRecord, Sent, Source, UnixMillis};
     use aptix_model::state::BatchState;
 
     use super::*;
@@ -82,6 +82,7 @@ mod tests {
                 reverted_by: None,
                 is_restricted: false,
                 removed_content: None,
+                sent: Sent::default(),
             };
             store.append(record).await.unwrap();
         }

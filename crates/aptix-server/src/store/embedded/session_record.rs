@@ -8,8 +8,12 @@ use fjall::Slice;
 use super::record::{Fields, VERSION, Writer, read_version};
 use crate::store::StoreError;
 
+/// A session with a request of which the token is known.
+const SIGNED: u8 = 2;
+
 pub(in crate::store) fn encode(session: &Session) -> Slice {
-    let record = Writer::with_version(VERSION)
+    let is_signed = session.requests.iter().any(|request| request.by.is_some());
+    let record = Writer::with_version(if is_signed { SIGNED } else { VERSION })
         .bytes(session.id.as_str().as_bytes())
         .optional(session.conversation.as_ref().map(|id| id.as_str().as_bytes()))
         .optional(session.owner.as_ref().map(|owner| owner.as_str().as_bytes()))
@@ -17,8 +21,9 @@ pub(in crate::store) fn encode(session: &Session) -> Slice {
         .number(session.created.0)
         .number(session.requests.len() as u64);
     let requests = session.requests.iter();
-    let record = requests.fold(record, |record, ModeRequest { id, to, progress }| {
-        record.bytes(id.as_str().as_bytes()).bytes(to.word().as_bytes()).bytes(progress.word().as_bytes())
+    let record = requests.fold(record, |record, ModeRequest { id, to, progress, by }| {
+        let record = record.bytes(id.as_str().as_bytes()).bytes(to.word().as_bytes()).bytes(progress.word().as_bytes());
+        if is_signed { record.optional(by.as_deref().map(str::as_bytes)) } else { record }
     });
     record.finish()
 }
@@ -35,7 +40,8 @@ pub(super) fn decode(id: &SessionId, record: &[u8]) -> Result<Session, StoreErro
 
 /// Reads a session of whatever id.
 pub(in crate::store) fn decode_any(record: &[u8]) -> Result<Session, StoreError> {
-    read_version(VERSION, "a session", record, |fields| {
+    let is_signed = record.first() == Some(&SIGNED);
+    read_version(if is_signed { SIGNED } else { VERSION }, "a session", record, |fields| {
         Some(Session {
             id: fields.text()?.parse().ok()?,
             conversation: optional(fields)?,
@@ -44,17 +50,18 @@ pub(in crate::store) fn decode_any(record: &[u8]) -> Result<Session, StoreError>
             created: UnixMillis(fields.number()?),
             requests: {
                 let count = fields.number()?;
-                (0..count).map(|_| request(fields)).collect::<Option<_>>()?
+                (0..count).map(|_| request(fields, is_signed)).collect::<Option<_>>()?
             },
         })
     })
 }
 
-fn request(fields: &mut Fields<'_>) -> Option<ModeRequest> {
+fn request(fields: &mut Fields<'_>, is_signed: bool) -> Option<ModeRequest> {
     Some(ModeRequest {
         id: fields.text()?.parse().ok()?,
         to: SessionMode::from_word(fields.text()?)?,
         progress: Progress::from_word(fields.text()?)?,
+        by: if is_signed { fields.optional_text()? } else { None },
     })
 }
 

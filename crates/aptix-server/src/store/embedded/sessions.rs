@@ -200,7 +200,7 @@ mod tests {
     use aptix_model::batch::{Batch, Origin};
     use aptix_model::batch_event::EventKind;
     use aptix_model::id::Uuid;
-    use aptix_model::record::{Source, UnixMillis};
+    use aptix_model::record::{Sent, Source, UnixMillis};
 
     use super::*;
     use crate::store::embedded::{EmbeddedStore, Opening};
@@ -223,6 +223,7 @@ mod tests {
             reverted_by: None,
             is_restricted: false,
             removed_content: None,
+            sent: Sent::default(),
         }
     }
 
@@ -238,6 +239,7 @@ mod tests {
             owner: "ann".parse().unwrap(),
             request: request.parse().unwrap(),
             to: SessionMode::Restricted,
+            by: None,
             at: UnixMillis(3),
         }
     }

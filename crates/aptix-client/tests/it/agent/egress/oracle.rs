@@ -119,6 +119,7 @@ pub(super) fn applied(scene: &Scene, batch: &Batch, person: Person) -> Result<Re
         batch: batch_id,
         report: report.clone(),
         decided_by: None,
+        traceparent: None,
     };
     let (encode, was_asked) = (|report: &Report, _: Option<&Actor>| Ok(receipt::encode(receipt(report))), Cell::new(0));
     let compare = |hidden: &[aptix_client::apply::Hidden<'_>]| {
