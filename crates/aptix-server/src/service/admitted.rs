@@ -152,6 +152,7 @@ where
     };
     let ticket = TicketBox::default();
     request.extensions_mut().insert(Asker { peer: peer.clone(), ticket: Arc::clone(&ticket) });
+    request.extensions_mut().insert(deadline);
     let request = request
         .map(|body| Body::new(Received::new(body, admission.clone(), peer.clone(), counted, Arc::clone(&ticket))));
     let stream = long_lived.as_ref().map(|stream| Arc::clone(&stream.in_workspace));

@@ -17,6 +17,9 @@ const TIMEOUT: &str = "grpc-timeout";
 /// How long before a caller's time is over its call is ended at most: the caller then has the reason instead of none.
 const LEAD: Duration = Duration::from_millis(5);
 
+/// How long before a caller's time is over a call that waits stops waiting at most: its answer has still to be made and sent.
+const MARGIN: Duration = Duration::from_secs(1);
+
 /// Refuses a request that is no call: another method than POST, or another content than gRPC. The answer is one of HTTP and of gRPC.
 pub(super) fn check(request: &Request<Body>) -> Result<(), Response<Body>> {
     if request.method() != Method::POST {
@@ -87,6 +90,14 @@ impl Deadline {
         }
     }
 
+    /// When a call that waits stops waiting, so that its answer is there before the deadline: a quarter of the time that is left
+    /// before, at most [`MARGIN`]. `None` if there is no deadline.
+    pub(super) fn with_margin(self) -> Option<Instant> {
+        let now = Instant::now();
+        let left = self.0?.saturating_duration_since(now);
+        Some(now + (left - MARGIN.min(left / 4)))
+    }
+
     /// Ends when the deadline comes; `None` if there is none.
     pub(super) fn sleep(self) -> Option<Sleep> {
         self.0.map(sleep_until)
@@ -129,6 +140,11 @@ mod tests {
             assert_eq!(given(value).bound(std::future::pending::<()>()).await, Err(Over));
             assert!(begun.elapsed() <= Duration::from_millis(millis + 1), "{value}: {:?}", begun.elapsed());
         }
+        for (value, millis) in [("0n", 0), ("40m", 26), ("60S", 58_995)] {
+            let waits = given(value).with_margin().unwrap().duration_since(Instant::now());
+            assert_eq!(waits.as_millis(), millis, "{value}");
+        }
+        assert_eq!(Deadline::of(&HeaderMap::new()).with_margin(), None);
         assert_eq!(given("99999999H").bound(async { 1 }).await, Ok(1));
         assert_eq!(Deadline::of(&HeaderMap::new()).bound(async { 1 }).await, Ok(1));
     }

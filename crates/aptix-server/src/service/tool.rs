@@ -15,6 +15,7 @@ use aptix_model::wire::v1;
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 
+use super::head::Deadline;
 use super::status::status;
 use super::{sent, tool_call};
 use crate::dispatcher::Dispatcher;
@@ -69,11 +70,13 @@ impl v1::tool_service_server::ToolService for ToolService {
     async fn call_tool(&self, request: Request<v1::CallToolRequest>) -> Result<Response<v1::CallToolResponse>, Status> {
         let began = Instant::now();
         let (asker, (span, sent)) = (Asker::of(&request)?, sent::begin("CallTool", &request)?);
+        let until = request.extensions().get().copied().and_then(Deadline::with_margin);
         let request = request.into_inner();
         let trace = tool_call::trace(&request);
-        let answer = tool_call::call(&self.dispatcher, (&asker, self.patience), (request, sent), (&trace, began))
-            .instrument(trace.span())
-            .await;
+        let answer =
+            tool_call::call(&self.dispatcher, (&asker, self.patience, until), (request, sent), (&trace, began))
+                .instrument(trace.span())
+                .await;
         sent::end(span, answer.as_ref().map(|answer| answer.batch_id.as_str()));
         answer.map(Response::new).map_err(|refusal| {
             trace.log(began.elapsed(), Event::CallRefused(refusal.failures()));

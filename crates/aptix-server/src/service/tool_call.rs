@@ -46,10 +46,11 @@ pub(super) fn trace(request: &v1::CallToolRequest) -> Trace {
     }
 }
 
-/// Carries a call out. What the model did wrong is an answer.
+/// Carries a call out; `until` is when the end of a batch is waited for no longer, if the caller's time is bounded. What the
+/// model did wrong is an answer.
 pub(super) async fn call(
     dispatcher: &Arc<Dispatcher>,
-    (asker, patience): (&Asker, Duration),
+    (asker, patience, until): (&Asker, Duration, Option<Instant>),
     (request, sent): (v1::CallToolRequest, Sent),
     (trace, began): (&Trace, std::time::Instant),
 ) -> Result<v1::CallToolResponse, Refusal> {
@@ -76,6 +77,7 @@ pub(super) async fn call(
             asker,
             patience,
             wait,
+            until,
             tool,
             workspace,
             request_id,

@@ -41,6 +41,8 @@ pub(super) struct Writing<'a> {
     pub(super) patience: Duration,
     /// How long the end of a batch is waited for.
     pub(super) wait: Duration,
+    /// When it is waited for no longer, if the caller's time is bounded.
+    pub(super) until: Option<tokio::time::Instant>,
     pub(super) tool: &'static Tool,
     pub(super) workspace: WorkspaceId,
     pub(super) request_id: RequestId,
@@ -245,6 +247,7 @@ impl Writing<'_> {
 
     async fn ended(&self, stored: BatchRecord) -> Result<(BatchRecord, Naming), Refusal> {
         let deadline = tokio::time::Instant::now() + self.wait.min(self.left());
+        let deadline = self.until.map_or(deadline, |until| until.min(deadline));
         let record = self.dispatcher.ended(self.asker, stored, deadline).await?;
         Ok((record, self.dispatcher.naming(&self.workspace).await?))
     }

@@ -8,11 +8,20 @@ use aptix_server::dispatcher::Settings;
 use aptix_server::options::Options;
 use serde_json::json;
 use tokio::task::JoinSet;
-use tonic::{Code, Status};
+use tonic::{Code, Request, Status};
 
-use crate::server::{Clients, Server, assert_refused, next_event};
+use crate::server::{Clients, Server, applied, assert_refused, next_event};
 
-async fn call(mut client: Clients, request: &str) -> Result<v1::CallToolResponse, Status> {
+async fn call(client: Clients, request: &str) -> Result<v1::CallToolResponse, Status> {
+    call_within(client, request, None).await
+}
+
+/// The same, by a caller that waits for so long.
+async fn call_within(
+    mut client: Clients,
+    request: &str,
+    time: Option<Duration>,
+) -> Result<v1::CallToolResponse, Status> {
     let call = v1::CallToolRequest {
         workspace_id: "w".to_owned(),
         tool: "workspace_create_file".to_owned(),
@@ -21,6 +30,8 @@ async fn call(mut client: Clients, request: &str) -> Result<v1::CallToolResponse
         wait: Some(prost_types::Duration { seconds: 3600, nanos: 0 }),
         ..v1::CallToolRequest::default()
     };
+    let mut call = Request::new(call);
+    time.into_iter().for_each(|time| call.set_timeout(time));
     Ok(client.tools.call_tool(call).await?.into_inner())
 }
 
@@ -54,4 +65,22 @@ async fn a_call_is_answered_within_the_time_of_a_call() {
     let answer = call(client, "r1").await.unwrap();
     assert_eq!((answer.is_error, answer.state()), (true, v1::BatchState::Approved), "{answer:?}");
     assert!(answer.structured.contains("DEADLINE_EXCEEDED"), "{answer:?}");
+}
+
+/// A caller whose own time ends before has the answer too: PENDING, with the batch, and the same call goes on waiting.
+#[tokio::test]
+async fn a_call_is_answered_within_the_time_of_its_caller() {
+    let server = Server::start();
+    let mut client = server.connect().await;
+    let answer = call_within(client.clone(), "r1", Some(Duration::from_secs(4))).await.unwrap();
+    assert_eq!((answer.is_error, answer.state()), (true, v1::BatchState::Approved), "{answer:?}");
+    assert!(answer.structured.contains("DEADLINE_EXCEEDED"), "{answer:?}");
+    let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
+    client.upload("w", b"r1").await.unwrap();
+    let report = applied(&[("app", "a.txt", b"r1")]);
+    let mut agent = client.clone();
+    let (again, reported) = tokio::join!(call(client, "r1"), agent.report("w", &answer.batch_id, epoch, report));
+    reported.unwrap();
+    let again = again.unwrap();
+    assert_eq!((again.state(), &again.batch_id), (v1::BatchState::Applied, &answer.batch_id));
 }

@@ -7768,7 +7768,8 @@ pub struct CallToolRequest {
     #[prost(string, tag = "6")]
     pub owner: ::prost::alloc::string::String,
     /// How long the end of a batch is waited for. Absent, or longer than the server waits for an agent: as long as that, 27 seconds
-    /// unless it is configured otherwise.
+    /// unless it is configured otherwise. Where the caller's own time (grpc-timeout) ends before, the wait ends a quarter of that time
+    /// earlier, at most a second, so that the answer arrives.
     #[prost(message, optional, tag = "7")]
     pub wait: ::core::option::Option<::prost_types::Duration>,
 }
