@@ -44,7 +44,8 @@ pub(crate) async fn retention(command: RetentionCommand) -> anyhow::Result<()> {
     // A server that runs only for a dry run removes nothing by itself.
     let by = if dry_run { RetentionRules::default() } else { rules.clone().unwrap_or_default() };
     let changeable = Changeable { retention: by.into(), ..Approvals::default().into() };
-    let done = ask_by(&order, (New::Refused, changeable), async |owner| {
+    let directory = if dry_run { New::Read } else { New::Refused };
+    let done = ask_by(&order, (directory, changeable), async |owner| {
         let workspaces = match workspace {
             Some(workspace) => vec![workspace],
             None => owner.workspaces().await?,

@@ -10,8 +10,12 @@ use super::file;
 use super::given::Given;
 use super::keys::{KEYS, PREFIX};
 
-/// What variables begin with that Kubernetes and Docker set by themselves for a service called `aptix-server`.
-const OF_SERVICES: [&str; 2] = ["APTIX_SERVER_SERVICE_", "APTIX_SERVER_PORT"];
+/// Whether Kubernetes or Docker set a variable by itself, for a service whose name begins with `aptix-server`.
+fn is_of_service(name: &str, value: &OsStr) -> bool {
+    let is_address = value.to_str().is_some_and(|value| value.starts_with("tcp://") || value.starts_with("udp://"));
+    ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT_"].iter().any(|part| name.contains(part))
+        || (name.ends_with("_PORT") && is_address)
+}
 
 /// The sources of a configuration. The command line wins over the environment, and that over the file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -61,7 +65,7 @@ fn of_variable(variable: &OsStr, value: &OsStr, faults: &mut Vec<Fault>) -> Opti
     if let Some(key) = KEYS.iter().find(|key| key.variable() == name) {
         return entry(key, Rank::Environment);
     }
-    if name.starts_with(PREFIX) && !OF_SERVICES.iter().any(|prefix| name.starts_with(prefix)) {
+    if name.starts_with(PREFIX) && !is_of_service(name, value) {
         faults.push(Fault::UnknownVariable { variable: name.to_owned() });
     }
     None
@@ -143,7 +147,16 @@ mod tests {
         let text = "lisen = '0.0.0.0:1'\nheartbeat_seconds = 0\ncalls = -1\nslow_seconds = '3'\napproval = 'sometimes'\n\
                     [workspaces.'a b']\napproval = 'always'\n[workspaces.c]\ncalls = 3\naproval = 'never'\n[nothing]\n\
                     [listen]\nport = 3\n";
-        let variables = [("APTIX_SERVER_LISTN", "x"), ("APTIX_SERVER_CALLS", "many"), ("APTIX_SERVER_PORT", "tcp://")];
+        let variables = [
+            ("APTIX_SERVER_LISTN", "x"),
+            ("APTIX_SERVER_CALLS", "many"),
+            // Of services called `aptix-server` and `aptix-server-metrics`.
+            ("APTIX_SERVER_PORT", "tcp://10.0.0.1:7420"),
+            ("APTIX_SERVER_SERVICE_HOST", "10.0.0.1"),
+            ("APTIX_SERVER_METRICS_PORT", "tcp://10.0.0.1:9420"),
+            ("APTIX_SERVER_METRICS_PORT_9420_TCP_PROTO", "tcp"),
+            ("APTIX_SERVER_METRICS_SERVICE_PORT_HTTP", "9420"),
+        ];
         let found = faults(text, &variables);
         let expected = [
             "3: calls is -1, expected 1 to 1,000,000",

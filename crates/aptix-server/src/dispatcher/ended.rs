@@ -4,24 +4,24 @@ use aptix_model::record::BatchRecord;
 use tokio::time::{Instant, timeout_at};
 
 use super::Dispatcher;
-use super::refusal::{Refusal, full, shutting_down};
+use super::refusal::{Refusal, shutting_down};
 use super::wake::Topic;
 use crate::store::BatchSelector;
 use crate::ticket::Asker;
 
 impl Dispatcher {
-    /// The batch once it has ended; at the deadline, as it is then. While it waits the call gives back its places among the calls
-    /// that are worked on, and takes one among those that wait for an agent.
+    /// The batch once it has ended; at the deadline, or at once if too many calls wait already, as it is then: it is stored, whoever
+    /// waits for it. While it waits the call gives back its places among the calls that are worked on, and takes one among those that
+    /// wait for an agent.
     ///
     /// # Errors
-    /// When too many calls wait, the store fails, or the server shuts down. The batch stays as it is.
+    /// When the store fails, or the server shuts down. The batch stays as it is.
     pub async fn ended(&self, asker: &Asker, batch: BatchRecord, deadline: Instant) -> Result<BatchRecord, Refusal> {
         if !batch.state.is_open() {
             return Ok(batch);
         }
-        let _counted = asker.peer.quota.question(&batch.workspace)?;
-        let too_many = |found| Refusal::denied(full("questions", found));
-        let _place = self.questions.take(&asker.peer, 1).map_err(too_many)?;
+        let Ok(_counted) = asker.peer.quota.question(&batch.workspace) else { return Ok(batch) };
+        let Ok(_place) = self.questions.take(&asker.peer, 1) else { return Ok(batch) };
         asker.release();
         let mut waker = self.wakes.subscribe(Topic::Batch(batch.id));
         loop {

@@ -44,10 +44,11 @@ pub fn restore(from: &Path, dir: &Path, tokens: RestoredTokens) -> Result<Summar
     let mut backup = backup::open(from)?;
     let system = |error: std::io::Error| own_files::failed("restore into the directory", dir, &error);
     own_files::make_dir(dir).map_err(system)?;
+    // Looked at under the lock: another restore may have filled it until now.
+    let _locked = lock(dir)?;
     if !format::is_unrestored(dir) {
         check_empty(dir)?;
     }
-    let _locked = lock(dir)?;
     format::begin_restore(dir)?;
     own_files::clear(dir).map_err(system)?;
     let restored = fill(&mut backup, dir, tokens);
