@@ -8,7 +8,7 @@ use std::time::Duration;
 use aptix_model::batch::{BlobRef, Content, CreateFile, FileEdit};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::Uuid;
-use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::embedded::verify::verify;
@@ -43,7 +43,7 @@ async fn fill(dir: &Path) {
     let unfinished = BlobRef { sha256: Sha256Digest::from_bytes([3; 32]), size_bytes: 9 };
     // Its bytes are held against its digest once all of them are there.
     store.claim_upload(UploadId(Uuid::from_u128(30)), workspace("w"), unfinished).await.unwrap();
-    let now = store.grow_older(UnixMillis(9), Some(Duration::from_secs(1))).await.unwrap();
+    let now = store.grow_older(Some(Duration::from_secs(1))).await.unwrap();
     let limits = Limits { record_events: Some(1), content_batches: Some(2), ..Limits::default() };
     let order = Retention { workspace: workspace("w"), limits, now, is_rehearsal: false };
     assert!(store.retain(order).await.unwrap().events > 0);

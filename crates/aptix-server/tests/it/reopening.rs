@@ -169,3 +169,13 @@ async fn what_a_failed_write_left_behind_is_sent_once_the_store_is_opened_again(
     assert_eq!(next_event(&mut feed).await.unwrap().revision, 2);
     assert!(timeout(SOON, events.message()).await.unwrap().unwrap().is_some());
 }
+
+/// A directory that cannot be used is an error that names it.
+#[tokio::test]
+async fn a_place_that_is_no_directory_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    let _ = tempfile::Builder::new().prefix("x").tempfile_in(dir.path()).unwrap().persist(&path).unwrap();
+    let error = aptix_server::store::embedded::EmbeddedStore::open(&path).err().unwrap();
+    assert!(error.to_string().contains("file"), "{error}");
+}

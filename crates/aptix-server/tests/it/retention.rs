@@ -326,11 +326,13 @@ async fn a_damaged_record_of_what_was_removed_stops_its_workspace_alone() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::select! {
-        () = removed => {}
-        never = retainer.run(Duration::from_millis(1)) => match never {},
-        () = tokio::time::sleep(crate::server::SOON) => panic!("the other workspace keeps its events"),
-    }
+    let served = async {
+        tokio::select! {
+            () = removed => {}
+            never = retainer.run(Duration::from_millis(1)) => match never {},
+        }
+    };
+    tokio::time::timeout(crate::server::SOON, served).await.expect("the other workspace keeps its events");
     assert_eq!(kept(&store).await, before, "nothing of the damaged one goes");
     store.close().await.unwrap();
 }

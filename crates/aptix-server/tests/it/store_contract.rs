@@ -492,13 +492,3 @@ async fn what_is_acknowledged_survives_reopening() {
     assert_eq!(append(&store, batch(2, "w", "r2")).await.revision, Revision(3));
     assert!(matches!(store.append(batch(3, "w", "r1")).await, Ok(Appended::Known(_))));
 }
-
-/// A directory that cannot be used is an error that names it.
-#[tokio::test]
-async fn a_place_that_is_no_directory_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("file");
-    let _ = tempfile::Builder::new().prefix("x").tempfile_in(dir.path()).unwrap().persist(&path).unwrap();
-    let error = EmbeddedStore::open(&path).err().unwrap();
-    assert!(error.to_string().contains("file"), "{error}");
-}

@@ -142,7 +142,7 @@ pub struct RetainWorkspaceResponse {
     /// Batches whose content is removed; their records stay.
     #[prost(uint64, tag = "2")]
     pub contents: u64,
-    /// Bytes of that content, with those of the blobs that it names. A blob that something else names stays.
+    /// Bytes of that content, with those of the blobs that it names, each once. A blob that something else names stays.
     #[prost(uint64, tag = "3")]
     pub content_bytes: u64,
     /// Batches whose records are removed.

@@ -287,7 +287,8 @@ impl Group {
     /// Changes the sum of a workspace's stored bytes. Where that cannot be read, all sums are counted anew at the next start.
     fn use_bytes(&mut self, tables: &Tables, workspace: &WorkspaceId, bytes: i64) {
         let key = keys::usage(workspace);
-        let changed = usage::changed(&View { tables, staged: &self.staged }, &key, bytes);
+        let before = View { tables, staged: &self.staged }.get(&key);
+        let changed = before.and_then(|before| usage::changed(before.as_ref(), bytes));
         let (key, value) = changed.map_or_else(|_| (keys::USAGE.to_vec(), None), |value| (key, Some(value)));
         self.staged.insert(key, value);
     }

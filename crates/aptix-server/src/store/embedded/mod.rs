@@ -484,28 +484,3 @@ impl Store for EmbeddedStore {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use aptix_model::id::Uuid;
-
-    /// Uploads that are given up all at once leave nothing behind, although the queue has no room for all of them.
-    #[tokio::test]
-    async fn uploads_that_are_given_up_go_although_the_queue_is_full() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = EmbeddedStore::open(dir.path()).unwrap();
-        let uploads: Vec<_> = (1..=2 * QUEUE as u128).map(|number| UploadId(Uuid::from_u128(number))).collect();
-        for upload in &uploads {
-            store.put_chunk(*upload, 0, Bytes::from_static(b"x")).await.unwrap();
-        }
-        uploads.iter().for_each(|upload| store.discard_upload(*upload));
-        let left = || store.tables.records.prefix(keys::UPLOADS).count();
-        let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
-        while left() > 0 {
-            store.grant_lease("w".parse().unwrap(), Sha256Digest::EMPTY, Vec::new()).await.unwrap();
-            assert!(tokio::time::Instant::now() < deadline, "{} uploads are left", left());
-        }
-        assert_eq!(store.tables.chunks.iter().count(), 0);
-    }
-}

@@ -14,6 +14,7 @@ use super::keys::{self, Key};
 use super::record::{self, Marker};
 use super::tables::failed;
 use super::unnamed::begun;
+use super::usage::change;
 use crate::store::{StoreError, Unfinished, UploadId};
 
 /// Makes an upload the one of its blob that can be resumed; answers the one before.
@@ -62,11 +63,6 @@ pub(super) fn commit(
     puts.extend([Put::Record(key, marker), Put::RemoveRecord(keys::upload(upload))]);
     puts.push(Put::Used(workspace.clone(), change(0, blob.size_bytes)));
     Ok((true, puts))
-}
-
-/// How stored bytes change when so many take the place of others.
-pub(super) fn change(before: u64, after: u64) -> i64 {
-    after.cast_signed().saturating_sub(before.cast_signed())
 }
 
 /// What keeps a chunk.
@@ -130,5 +126,34 @@ impl Instant<'_> {
             }
         }
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aptix_model::digest::Sha256Digest;
+    use aptix_model::id::Uuid;
+
+    use super::super::{EmbeddedStore, QUEUE};
+    use super::*;
+    use crate::store::Store;
+
+    /// Uploads that are given up all at once leave nothing behind, although the queue has no room for all of them.
+    #[tokio::test]
+    async fn uploads_that_are_given_up_go_although_the_queue_is_full() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let uploads: Vec<_> = (1..=2 * QUEUE as u128).map(|number| UploadId(Uuid::from_u128(number))).collect();
+        for upload in &uploads {
+            store.put_chunk(*upload, 0, Bytes::from_static(b"x")).await.unwrap();
+        }
+        uploads.iter().for_each(|upload| store.discard_upload(*upload));
+        let left = || store.tables.records.prefix(keys::UPLOADS).count();
+        let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+        while left() > 0 {
+            store.grant_lease("w".parse().unwrap(), Sha256Digest::EMPTY, Vec::new()).await.unwrap();
+            assert!(tokio::time::Instant::now() < deadline, "{} uploads are left", left());
+        }
+        assert_eq!(store.tables.chunks.iter().count(), 0);
     }
 }

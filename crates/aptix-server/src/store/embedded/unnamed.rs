@@ -16,7 +16,7 @@ use super::instant::Instant;
 use super::keys;
 use super::record::{self, Marker};
 use super::tables::failed;
-use super::unfinished::change;
+use super::usage::change;
 use crate::store::{FileUpdate, StoreError, UploadId};
 
 /// A blob of a workspace.

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use aptix_model::id::{Uuid, WorkspaceId};
 use fjall::{PersistMode, Slice};
 
-use super::committer::View;
 use super::instant::Instant;
-use super::keys::{self, Key};
+use super::keys;
 use super::record::{self, Writer, read};
 use super::session_record;
 use super::tables::{Tables, failed};
@@ -28,12 +27,17 @@ pub(super) fn signed(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
+/// How stored bytes change when so many take the place of others.
+pub(super) fn change(before: u64, after: u64) -> i64 {
+    after.cast_signed().saturating_sub(before.cast_signed())
+}
+
 /// The record of a sum after a change of it.
 ///
 /// # Errors
-/// When the sum is damaged or cannot be read.
-pub(super) fn changed(view: &View<'_>, key: &Key, by: i64) -> Result<Slice, StoreError> {
-    let before = view.get(key)?.map_or(Ok(0), |record| decode(&record))?;
+/// When the sum is damaged.
+pub(super) fn changed(before: Option<&Slice>, by: i64) -> Result<Slice, StoreError> {
+    let before = before.map_or(Ok(0), |record| decode(record))?;
     Ok(encode(before.saturating_add_signed(by)))
 }
 

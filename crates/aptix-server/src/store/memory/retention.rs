@@ -1,6 +1,7 @@
 //! Removes what a workspace keeps no longer, all of it at once.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use aptix_model::digest::Sha256Digest;
@@ -57,10 +58,8 @@ impl Workspace {
         let newest_first = self.order.values().rev().filter_map(|id| self.batches.get(id));
         let with_content = newest_first.filter(|batch| batch.removed_content.is_none());
         let past = with_content.filter(|batch| {
-            let (is_aged, blobs) = (batch.revision <= bounds.content, || Ok(blobs_of(&batch.batch)));
-            let Ok((is_past, bytes)) = counted.add(&order.limits, stored_bytes(batch), is_aged, blobs) else {
-                return false;
-            };
+            let (is_aged, blobs) = (batch.revision <= bounds.content, || Ok::<_, Infallible>(blobs_of(&batch.batch)));
+            let Ok((is_past, bytes)) = counted.add(&order.limits, stored_bytes(batch), is_aged, blobs);
             let is_plan = batch.state == BatchState::Failed && batch.preparation().is_some();
             let goes = is_past && !batch.state.is_open() && !(is_plan && batch.revision > bounds.plans);
             retained.contents += u64::from(goes);
