@@ -1,7 +1,8 @@
-//! The commands that make and revoke tokens and create workspaces: asked of the server that uses the data directory, or, while
-//! none does, of one that runs for as long as the command.
+//! The commands that make and revoke tokens, create workspaces and show how the server is: asked of the server that uses the data
+//! directory, or, while none does and the command is not about the server itself, of one that runs for as long as the command.
 
 mod retention;
+mod status;
 
 use std::fs::{DirBuilder, File};
 use std::io::Write;
@@ -29,6 +30,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::retention::{RetentionCommand, retention};
+pub(crate) use self::status::{StatusCommand, status};
 
 /// How long a command waits for a data directory that another process has.
 const PATIENCE: Duration = Duration::from_secs(30);

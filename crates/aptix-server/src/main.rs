@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{ExitCode, Termination};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -34,7 +34,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::administer::{RetentionCommand, TokenCommand, WorkspaceCommand};
+use crate::administer::{RetentionCommand, StatusCommand, TokenCommand, WorkspaceCommand};
 use crate::backup::{BackUp, Restore};
 use crate::check_config::{CheckConfig, check_config};
 use crate::reload::{Reload, SetLog};
@@ -109,6 +109,8 @@ enum Command {
     /// Reads the configuration as the server would and prints what takes effect and where it comes from, or, with exit 1,
     /// everything that is wrong with it
     CheckConfig(CheckConfig),
+    /// Prints how the server is that uses a data directory: exit 0 if it serves, 1 if it takes no writes or stops, 3 if none answers
+    Status(StatusCommand),
     /// Makes, lists and revokes tokens: who may call the server
     #[command(subcommand)]
     Token(TokenCommand),
@@ -142,6 +144,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Backup(command) => run(backup::back_up(command)),
         Command::Restore(command) => backup::restore(command),
         Command::CheckConfig(command) => check_config(command),
+        Command::Status(command) => run(administer::status(command)),
         Command::Token(command) => run(administer::token(command)),
         Command::Workspace(command) => run(administer::workspace(command)),
         Command::Retention(command) => run(administer::retention(command)),
@@ -213,11 +216,11 @@ fn verify(data_dir: &Path) -> anyhow::Result<ExitCode> {
 /// How long abandoned work may delay the end of the process.
 const LEFT_BEHIND: Duration = Duration::from_millis(500);
 
-fn run(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<ExitCode> {
+fn run(work: impl Future<Output = anyhow::Result<impl Termination>>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new().context("failed to start the runtime")?;
     let done = runtime.block_on(work);
     runtime.shutdown_timeout(LEFT_BEHIND);
-    done.map(|()| ExitCode::SUCCESS)
+    done.map(Termination::report)
 }
 
 /// Exports the spans of work, if the environment says where to.

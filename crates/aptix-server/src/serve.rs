@@ -90,14 +90,15 @@ where
     let registry = Registry::load(Arc::clone(&store)).await?;
     let admission = Admission::new(options, dispatcher.closing(), Arc::clone(&registry), Quotas::new(quotas));
     dispatcher.look_at_disk().await;
-    let (reporter, health_service) = tonic_health::server::health_reporter();
-    let health = Health::new(reporter, dispatcher.low_disk(), dispatcher.closing());
-    health.report(true).await;
+    let (health, health_service) = Health::begin(dispatcher.low_disk()).await;
     let retainer = Retainer::new(Arc::clone(&store), retention);
     let admin = AdminServer::new(AdminService {
         registry: Arc::clone(&registry),
         retainer: Arc::clone(&retainer),
         backups: Backups::new(Arc::clone(&store), dispatcher.closing()),
+        dispatcher: Arc::clone(&dispatcher),
+        health: Arc::clone(&health),
+        started: mint::now(),
     });
     let router = router(&dispatcher, &options, (&admission, &origins))?.add_service(health_service).add_service(admin);
     let stopped = CancellationToken::new();

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::processes::{Running, binary, eventually, unused_address};
 
-/// Commands that need a whole clone: CI runs the first two, and tests have built the programs.
+/// What commands begin with that need a whole clone: CI runs the first two, and tests have built the programs with every feature.
 const NEED_A_CLONE: &[&str] = &["cargo xtask demo", "cargo xtask test", "cargo build --release"];
 
 /// The port that pages name, in place of which a test takes a free one.
@@ -53,7 +53,7 @@ fn follow(name: &str, page: &str) {
     let mut servers = Vec::new();
     for (number, step) in steps(page).into_iter().enumerate() {
         let command = step.command.replace(PORT, port);
-        if NEED_A_CLONE.contains(&command.split('#').next().unwrap_or_default().trim_end()) {
+        if NEED_A_CLONE.iter().any(|beginning| command.starts_with(beginning)) {
             continue;
         }
         let output = home.path().join(format!(".output-{number}"));

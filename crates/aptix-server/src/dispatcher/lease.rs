@@ -169,6 +169,11 @@ impl Leases {
         self.lock().ended.when.get(workspace).map(|(at, _)| *at)
     }
 
+    /// How many leases are held.
+    pub(super) fn count(&self) -> u64 {
+        self.lock().holders.len() as u64
+    }
+
     /// The questions of the connection that holds a workspace's lease.
     pub(super) fn questions(&self, workspace: &WorkspaceId) -> Option<Arc<Questions>> {
         self.lock().holders.get(workspace).map(|holder| Arc::clone(&holder.questions))

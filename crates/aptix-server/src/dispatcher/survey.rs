@@ -20,8 +20,12 @@ pub struct Survey {
     pub open_batches: u64,
     /// Of these, those that expire unless their owner or a person lets them be applied.
     pub waiting_batches: u64,
+    /// Workspaces that an agent serves.
+    pub served_workspaces: u64,
     /// The space of the store's file system, if it has one.
     pub space: Option<Space>,
+    /// Bytes of that space that stay free.
+    pub reserve: u64,
 }
 
 impl Survey {
@@ -43,7 +47,9 @@ impl Dispatcher {
     /// # Errors
     /// When the store fails.
     pub async fn survey(&self) -> Result<Survey, StoreError> {
-        let mut survey = Survey { space: self.store.space().await?, ..Survey::default() };
+        let space = self.store.space().await?;
+        let reserve = space.map_or(0, |space| self.disk.reserve_of(space));
+        let mut survey = Survey { served_workspaces: self.leases.count(), space, reserve, ..Survey::default() };
         let mut after = None;
         loop {
             let page = self.store.workspaces(after, PAGE).await?;

@@ -233,6 +233,13 @@ impl Registry {
         known.closed.cancel();
     }
 
+    /// How many tokens a call may use now.
+    #[must_use]
+    pub fn tokens_in_use(&self) -> u64 {
+        let (known, now) = (self.read(), self.clock.now());
+        known.good.values().filter(|held| held.token.is_good(now)).count() as u64
+    }
+
     /// Every token, by name.
     ///
     /// # Errors

@@ -6,7 +6,8 @@ use aptix_model::wire::method::Method;
 /// The roles that may call a method.
 pub(super) const fn roles(method: Method) -> &'static [Role] {
     match method {
-        Method::CreateToken
+        Method::GetServerStatus
+        | Method::CreateToken
         | Method::ListTokens
         | Method::RevokeToken
         | Method::CreateWorkspace

@@ -131,10 +131,22 @@ pub fn begin() {
     Metric::Started.set(&[], seconds(mint::now()));
 }
 
-/// The time of the last backup by this process, in seconds since 1970.
+/// When the last backup by this process ended, if there was one.
 #[must_use]
-pub fn last_backup() -> Option<f64> {
-    Metric::BackupTime.series().values().next().map(|value| value.number)
+pub fn last_backup() -> Option<UnixMillis> {
+    time(Metric::BackupTime)
+}
+
+/// When the certificate that the server shows expires, if it shows one.
+#[must_use]
+pub fn certificate_expiry() -> Option<UnixMillis> {
+    time(Metric::CertificateExpiry)
+}
+
+fn time(metric: Metric) -> Option<UnixMillis> {
+    let seconds = metric.series().values().next()?.number;
+    let time = Duration::try_from_secs_f64(seconds).ok()?;
+    u64::try_from(time.as_millis()).ok().map(UnixMillis)
 }
 
 /// The sum of a metric's values over all labels.

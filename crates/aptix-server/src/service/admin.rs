@@ -1,15 +1,20 @@
-//! `AdminService`: tokens, workspaces and what they keep, for operators, and backups for the owner of the data directory.
+//! `AdminService`: tokens, workspaces and what they keep, and how the server is, for operators, and backups for the owner of the data
+//! directory.
 
 use std::sync::Arc;
 
 use aptix_model::id::WorkspaceId;
+use aptix_model::record::UnixMillis;
 use aptix_model::token::{CertificateName, Role, Scope};
 use aptix_model::wire::{self, v1};
 use tonic::{Request, Response, Status};
 
 use super::backup::{Backups, Pieces};
 use super::retention;
+use super::server_status;
+use super::service_health::Health;
 use super::status::status;
+use crate::dispatcher::Dispatcher;
 use crate::dispatcher::refusal::{Refusal, no_workspace};
 use crate::identity::{NewToken, Registry};
 use crate::retention::Retainer;
@@ -25,10 +30,24 @@ pub struct AdminService {
     pub retainer: Arc<Retainer>,
     /// Backups.
     pub backups: Backups,
+    /// What there is.
+    pub dispatcher: Arc<Dispatcher>,
+    /// Which services serve.
+    pub(crate) health: Arc<Health>,
+    /// When the server began to serve.
+    pub started: UnixMillis,
 }
 
 #[tonic::async_trait]
 impl v1::admin_service_server::AdminService for AdminService {
+    async fn get_server_status(
+        &self,
+        _: Request<v1::GetServerStatusRequest>,
+    ) -> Result<Response<v1::GetServerStatusResponse>, Status> {
+        let read = server_status::read(self.started, &self.dispatcher, &self.registry, &self.health).await;
+        Ok(Response::new(read.map_err(status)?.into()))
+    }
+
     async fn create_token(
         &self,
         request: Request<v1::CreateTokenRequest>,

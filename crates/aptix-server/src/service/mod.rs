@@ -33,6 +33,7 @@ mod retention;
 mod revert;
 mod scope;
 mod sent;
+pub mod server_status;
 pub(crate) mod service_health;
 pub mod session;
 mod status;

@@ -14,6 +14,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 use super::retention;
+use super::server_status::ServerStatus;
 use crate::identity::NewToken;
 use crate::listen::{OwnerSocket, owner_uri};
 use crate::retention::Outcome;
@@ -69,6 +70,14 @@ impl Owner {
     pub async fn connect(data_dir: &File, socket: OwnerSocket) -> Result<Self, tonic::transport::Error> {
         let channel = Endpoint::from_shared(owner_uri(data_dir, socket))?.timeout(PATIENCE).connect().await?;
         Ok(Self { admin: AdminServiceClient::new(channel.clone()), workspaces: WorkspaceServiceClient::new(channel) })
+    }
+
+    /// How the server is.
+    ///
+    /// # Errors
+    /// When the server does not answer.
+    pub async fn status(&mut self) -> Result<ServerStatus, Unanswered> {
+        Ok(self.admin.get_server_status(v1::GetServerStatusRequest {}).await?.into_inner().into())
     }
 
     /// Makes a token; answers its secret, too, which is empty for one that is for a certificate.

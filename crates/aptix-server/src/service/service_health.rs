@@ -2,12 +2,14 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 use tonic::server::NamedService;
 use tonic_health::ServingStatus;
-use tonic_health::server::HealthReporter;
+use tonic_health::pb::health_server::{Health as HealthService, HealthServer};
+use tonic_health::server::{HealthReporter, health_reporter};
 
 use super::admin::AdminServer;
 use super::agent::AgentServer;
@@ -30,17 +32,27 @@ const OTHERS: [&str; 6] =
 pub(crate) struct Health {
     reporter: HealthReporter,
     low_disk: watch::Receiver<Option<Space>>,
-    closing: CancellationToken,
+    takes_writes: AtomicBool,
+    is_stopped: AtomicBool,
 }
 
 impl Health {
-    /// Reports through this reporter until the server takes no new work.
-    pub(crate) fn new(
-        reporter: HealthReporter,
+    /// Serves well from now on; with the service that answers for it.
+    pub(crate) async fn begin(
         low_disk: watch::Receiver<Option<Space>>,
-        closing: CancellationToken,
-    ) -> Self {
-        Self { reporter, low_disk, closing }
+    ) -> (Arc<Self>, HealthServer<impl HealthService>) {
+        let (reporter, service) = health_reporter();
+        let (takes_writes, is_stopped) = (AtomicBool::new(true), AtomicBool::new(false));
+        let health = Self { reporter, low_disk, takes_writes, is_stopped };
+        health.report().await;
+        (Arc::new(health), service)
+    }
+
+    /// Each service with whether it serves; the server as a whole has no name, and comes first.
+    pub(crate) fn services(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        let is_up = self.takes_writes.load(Ordering::Relaxed) && !self.is_stopped.load(Ordering::Relaxed);
+        let has_room = self.low_disk.borrow().is_none();
+        OTHERS.map(|service| (service, is_up)).into_iter().chain(WRITERS.map(|service| (service, is_up && has_room)))
     }
 
     /// Reports each change: whether the store takes writes, and whether the disk has its reserve.
@@ -48,7 +60,8 @@ impl Health {
         let mut low_disk = self.low_disk.clone();
         loop {
             Metric::StoreHealthy.set(&[], 1.0);
-            self.report(true).await;
+            self.takes_writes.store(true, Ordering::Relaxed);
+            self.report().await;
             tokio::select! {
                 () = store.failed() => {}
                 changed = low_disk.changed() => match changed {
@@ -58,29 +71,23 @@ impl Health {
             }
             Metric::StoreHealthy.set(&[], 0.0);
             tracing::error!("the store takes no writes: the server is not healthy until it does");
-            self.report(false).await;
+            self.takes_writes.store(false, Ordering::Relaxed);
+            self.report().await;
             store.healed().await;
             tracing::info!("the server is healthy again");
         }
     }
 
-    /// Reports that nothing is served any more.
+    /// Reports that nothing is served any more, from now on.
     pub(crate) async fn stop(&self) {
-        self.set(WRITERS, false).await;
-        self.set(OTHERS, false).await;
+        self.is_stopped.store(true, Ordering::Relaxed);
+        self.report().await;
     }
 
-    /// Reports how it is now, while the store takes writes or not.
-    pub(crate) async fn report(&self, takes_writes: bool) {
-        let has_room = self.low_disk.borrow().is_none();
-        self.set(OTHERS, takes_writes).await;
-        self.set(WRITERS, takes_writes && has_room).await;
-    }
-
-    async fn set<const COUNT: usize>(&self, services: [&'static str; COUNT], is_serving: bool) {
-        let status =
-            if is_serving && !self.closing.is_cancelled() { ServingStatus::Serving } else { ServingStatus::NotServing };
-        for service in services {
+    /// Reports how it is now.
+    pub(crate) async fn report(&self) {
+        for (service, is_serving) in self.services() {
+            let status = if is_serving { ServingStatus::Serving } else { ServingStatus::NotServing };
             self.reporter.set_service_status(service, status).await;
         }
     }

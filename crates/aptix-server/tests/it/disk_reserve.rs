@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use aptix_model::token::{Role, Scope};
 use aptix_model::wire::v1;
+use aptix_server::identity::Registry;
 use aptix_server::options::Options;
 use aptix_server::store::Space;
 use aptix_server::store::Store;
@@ -14,6 +16,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 use tonic_types::StatusExt as _;
 
+use crate::identity::{admin, make, new, with};
 use crate::server::{Clients, SOON, Server, applied, create_text, submit};
 
 const MIB: u64 = 1 << 20;
@@ -61,6 +64,24 @@ async fn new_work_is_refused_before_the_disk_is_full_and_nothing_else() {
     store.set_space(space(1 << 30));
     timeout(SOON, async { while health(&clients, writers[0]).await != ServingStatus::Serving {} }).await.unwrap();
     clients.submit(submit("w", "2", vec![create_text("b", "")])).await.unwrap();
+}
+
+/// The status of the server names what does not serve, and the room there is.
+#[tokio::test]
+async fn the_status_says_which_services_a_low_disk_stops() {
+    let store = Arc::new(MemoryStore::default());
+    store.set_space(Some(Space { free: MIB, size: 100 << 30 }));
+    let store = store as Arc<dyn Store>;
+    let registry = Registry::load(Arc::clone(&store)).await.unwrap();
+    let operator = make(&registry, new("operator", Role::Operator, Scope::All, None)).await;
+    let server = Server::over(store, Options::default());
+    let mut admin = admin(&server.connect().await);
+    let request = with(&operator, v1::GetServerStatusRequest {});
+    let status = admin.get_server_status(request).await.unwrap().into_inner();
+    let not_serving = status.services.iter().filter(|health| !health.is_serving).map(|health| health.service.as_str());
+    assert_eq!(not_serving.collect::<Vec<_>>(), ["aptix.v1.BatchService", "aptix.v1.ToolService"]);
+    assert_eq!(status.disk.map(|disk| (disk.free_bytes, disk.reserve_bytes)), Some((MIB, 256 * MIB)));
+    assert_eq!((status.needs_tokens, status.tokens), (true, 1));
 }
 
 /// A small disk has a small reserve.

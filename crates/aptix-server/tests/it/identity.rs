@@ -32,6 +32,7 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
     ("AdminService/Backup", ""),
     ("AdminService/CreateToken", "P"),
     ("AdminService/CreateWorkspace", "P"),
+    ("AdminService/GetServerStatus", "P"),
     ("AdminService/ListTokens", "P"),
     ("AdminService/RetainWorkspace", "P"),
     ("AdminService/RevokeToken", "P"),

@@ -199,6 +199,54 @@ fn verify(data_dir: &Path) -> (Option<i32>, String) {
     (output.status.code(), damages.join("\n"))
 }
 
+/// What `status` exits with and prints.
+fn status(data_dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aptix-server"));
+    let output = command.arg("status").args(arguments).arg("--data-dir").arg(data_dir).output().unwrap();
+    let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status.code(), format!("{printed}{said}"))
+}
+
+/// `status` describes the server that uses a data directory, and needs one.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_of_a_running_server_is_printed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, said) = status(dir.path(), &[]);
+    assert!(code == Some(3) && said.contains("there is no server's data in"), "{said}");
+    let program = Program::start(dir.path(), &[]);
+    let mut client = connect(&program).await;
+    client.submit_batch(submit("w", "r", vec![create_text("a", "")])).await.unwrap();
+    let endpoint = tonic::transport::Endpoint::new(format!("http://{}", program.address)).unwrap();
+    let mut agent = AgentServiceClient::new(endpoint.connect().await.unwrap());
+    let (_sender, mut feed) = connect_agent(&mut agent, hello("w", "a")).await.unwrap();
+    next(&mut feed).await.unwrap();
+    let (code, said) = status(dir.path(), &[]);
+    let lines = [
+        "health: all services serve",
+        "workspaces: 1, 1 served by an agent",
+        "open batches: 1, 0 waiting for a person or their owner",
+        "tokens: none made, calls need none",
+        "last backup: none since the server was started",
+    ];
+    assert_eq!(code, Some(0), "{said}");
+    for line in lines {
+        assert!(said.lines().any(|printed| printed == line), "{line:?} in {said}");
+    }
+    let operator = ["token", "create", "--workspace", "*", "--role", "operator", "--data-dir"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aptix-server"));
+    assert!(command.args(operator).arg(dir.path()).output().unwrap().status.success());
+    let (_, object) = status(dir.path(), &["--json"]);
+    let object: serde_json::Value = serde_json::from_str(&object).unwrap();
+    assert_eq!((&object["tokens"], &object["openBatches"]), (&1.into(), &1.into()), "{object}");
+    assert_eq!(object["services"][0], serde_json::json!({ "service": "", "isServing": true }));
+    assert_eq!(object["services"].as_array().unwrap().len(), 8, "the server, and each service of the protocol");
+    assert!(object["disk"]["freeBytes"].as_u64() > Some(0), "{object}");
+    program.signal("-TERM");
+    program.end();
+    let (code, said) = status(dir.path(), &[]);
+    assert!(code == Some(3) && said.contains("no server answers in the data directory"), "{said}");
+}
+
 /// After a write that the disk refused, every other is refused by name, what was acknowledged stays readable, and it is
 /// all there when the disk is mended.
 #[tokio::test(flavor = "multi_thread")]
@@ -228,6 +276,8 @@ async fn a_failed_write_stops_all_writes_and_loses_nothing() {
         let mut states = health.watch(HealthCheckRequest { service: service.to_owned() }).await.unwrap().into_inner();
         while next(&mut states).await.unwrap().status() != ServingStatus::NotServing {}
     }
+    let (code, said) = status(dir.path(), &[]);
+    assert!(code == Some(1) && said.contains("no service serves"), "{code:?} {said}");
     read_back(&mut client, &kept).await;
 
     // A new agent gets what there is, and cannot report.
@@ -243,6 +293,7 @@ async fn a_failed_write_stops_all_writes_and_loses_nothing() {
     limit_files(&limited, "unlimited");
     let mut states = health.watch(HealthCheckRequest { service: String::new() }).await.unwrap().into_inner();
     while next(&mut states).await.unwrap().status() != ServingStatus::Serving {}
+    assert_eq!(status(dir.path(), &[]).0, Some(0));
     read_back(&mut client, &kept).await;
     let after = client.submit_batch(submit("w", "after", vec![create_text("a", "")])).await.unwrap().into_inner();
     kept.push(after.batch.unwrap());

@@ -36,7 +36,7 @@ async fn call_within(
 }
 
 /// A call that waits holds no place among the calls that are worked on, but one among those that wait for an agent; where that is
-/// taken, the next call is refused and its batch stays. A server that stops ends the wait.
+/// taken, the next call is answered at once, PENDING, and its batch stays. A server that stops ends the wait.
 #[tokio::test]
 async fn a_call_that_waits_gives_its_place_back_until_the_server_stops() {
     let dispatch = Settings { questions: Share::of(1), ..Settings::default() };
@@ -48,9 +48,10 @@ async fn a_call_that_waits_gives_its_place_back_until_the_server_stops() {
     let batch = next_event(&mut feed).await.unwrap().batch.unwrap();
     // Answered although the call goes on.
     assert_eq!(client.get("w", &batch.batch_id).await.unwrap().state(), v1::BatchState::Approved);
-    let refused = call(client.clone(), "r2").await;
-    assert_refused(refused, Code::ResourceExhausted, "RESOURCE_EXHAUSTED", "");
-    assert_eq!(next_event(&mut feed).await.unwrap().batch.unwrap().request_id, "r2", "the batch is stored");
+    let pending = call(client.clone(), "r2").await.unwrap();
+    assert_eq!((pending.is_error, pending.state()), (true, v1::BatchState::Approved), "{pending:?}");
+    assert!(pending.structured.contains("DEADLINE_EXCEEDED"), "{pending:?}");
+    assert_eq!(next_event(&mut feed).await.unwrap().batch.unwrap().batch_id, pending.batch_id, "the batch is stored");
     assert!(calls.try_join_next().is_none(), "the first call still waits");
     server.tell_to_stop();
     let ended = calls.join_next().await.unwrap().unwrap();

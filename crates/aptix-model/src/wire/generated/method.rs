@@ -25,6 +25,8 @@ pub enum Method {
     GetChange,
     /// `/aptix.v1.ToolService/GetGuidance`.
     GetGuidance,
+    /// `/aptix.v1.AdminService/GetServerStatus`.
+    GetServerStatus,
     /// `/aptix.v1.SessionService/GetSession`.
     GetSession,
     /// `/aptix.v1.WorkspaceService/GetWorkspace`.
@@ -92,6 +94,7 @@ impl Method {
         Self::GetBatch,
         Self::GetChange,
         Self::GetGuidance,
+        Self::GetServerStatus,
         Self::GetSession,
         Self::GetWorkspace,
         Self::ListBatches,
@@ -135,6 +138,7 @@ impl Method {
             Self::GetBatch => "/aptix.v1.BatchService/GetBatch",
             Self::GetChange => "/aptix.v1.BatchService/GetChange",
             Self::GetGuidance => "/aptix.v1.ToolService/GetGuidance",
+            Self::GetServerStatus => "/aptix.v1.AdminService/GetServerStatus",
             Self::GetSession => "/aptix.v1.SessionService/GetSession",
             Self::GetWorkspace => "/aptix.v1.WorkspaceService/GetWorkspace",
             Self::ListBatches => "/aptix.v1.BatchService/ListBatches",
@@ -179,6 +183,7 @@ impl Method {
             "/aptix.v1.BatchService/GetBatch" => Some(Self::GetBatch),
             "/aptix.v1.BatchService/GetChange" => Some(Self::GetChange),
             "/aptix.v1.ToolService/GetGuidance" => Some(Self::GetGuidance),
+            "/aptix.v1.AdminService/GetServerStatus" => Some(Self::GetServerStatus),
             "/aptix.v1.SessionService/GetSession" => Some(Self::GetSession),
             "/aptix.v1.WorkspaceService/GetWorkspace" => Some(Self::GetWorkspace),
             "/aptix.v1.BatchService/ListBatches" => Some(Self::ListBatches),
@@ -224,6 +229,7 @@ impl Method {
             Self::GetBatch => Some(&[1]),
             Self::GetChange => Some(&[1]),
             Self::GetGuidance => None,
+            Self::GetServerStatus => None,
             Self::GetSession => Some(&[1]),
             Self::GetWorkspace => Some(&[1]),
             Self::ListBatches => Some(&[1]),

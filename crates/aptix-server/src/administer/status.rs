@@ -1,0 +1,108 @@
+//! The command `status`: how the server is that uses a data directory.
+
+use std::fs::File;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use aptix_model::record::UnixMillis;
+use aptix_model::wire;
+use aptix_server::dispatcher::survey::Survey;
+use aptix_server::listen::OwnerSocket;
+use aptix_server::service::owner::Owner;
+use aptix_server::service::server_status::ServerStatus;
+use aptix_server::store::Space;
+use aptix_server::store::embedded::format;
+use serde_json::{Value, json};
+
+use super::{Order, print};
+
+/// How it is printed.
+#[derive(clap::Args)]
+pub(crate) struct StatusCommand {
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    order: Order,
+}
+
+/// Prints how the server is; exit 1 if it does not serve as a whole. While only new batches are refused it does.
+///
+/// # Errors
+/// When no server answers.
+pub(crate) async fn status(command: StatusCommand) -> anyhow::Result<ExitCode> {
+    let StatusCommand { json, order } = command;
+    let dir = order.data_dir.display();
+    if !format::is_store(&order.data_dir) {
+        bail!("there is no server's data in {dir}; name its directory with --data-dir");
+    }
+    let held = File::open(&order.data_dir).with_context(|| format!("failed to open the data directory {dir}"))?;
+    let owner = Owner::connect(&held, OwnerSocket::Server).await;
+    let mut owner = owner.with_context(|| {
+        format!("no server answers in the data directory {dir}; start one with `aptix-server --data-dir {dir}`")
+    })?;
+    let status = owner.status().await?;
+    print(&if json { vec![object(&status).to_string()] } else { lines(&status) })?;
+    let is_serving = status.services.iter().any(|(name, is_serving)| name.is_empty() && *is_serving);
+    Ok(ExitCode::from(u8::from(!is_serving)))
+}
+
+/// A line for each subject.
+fn lines(status: &ServerStatus) -> Vec<String> {
+    let ServerStatus { version, started, services, survey, tokens, last_backup, certificate_expiry } = status;
+    let Survey { workspaces, damaged_workspaces, open_batches, waiting_batches, served_workspaces, .. } = survey;
+    let time = |at: &UnixMillis| wire::rfc3339(*at);
+    let not_serving: Vec<_> = services.iter().filter(|(_, is_serving)| !is_serving).map(|(name, _)| name).collect();
+    let health = match not_serving.as_slice() {
+        [] => "all services serve".to_owned(),
+        [whole, ..] if whole.is_empty() => {
+            "the store takes no writes, or the server stops: no service serves".to_owned()
+        }
+        some => {
+            let names = some.iter().map(|name| name.rsplit('.').next().unwrap_or(name));
+            format!("not serving: {}; the disk has less free than its reserve", names.collect::<Vec<_>>().join(", "))
+        }
+    };
+    let damaged = match damaged_workspaces {
+        0 => String::new(),
+        damaged => format!(", {damaged} damaged: `aptix-server verify` names the damage"),
+    };
+    let mut lines = vec![
+        format!("version: {version}, serving since {}", time(started)),
+        format!("health: {health}"),
+        format!("workspaces: {workspaces}, {served_workspaces} served by an agent{damaged}"),
+        format!("open batches: {open_batches}, {waiting_batches} waiting for a person or their owner"),
+        format!(
+            "tokens: {}",
+            tokens.map_or("none made, calls need none".to_owned(), |tokens| format!("{tokens} in force"))
+        ),
+    ];
+    if let Some(Space { free, size }) = survey.space {
+        lines.push(format!("disk: {free} of {size} bytes free, {} reserved", survey.reserve));
+    }
+    let backup = last_backup.as_ref().map_or("none since the server was started".to_owned(), time);
+    lines.push(format!("last backup: {backup}"));
+    lines.extend(certificate_expiry.as_ref().map(|at| format!("certificate: expires {}", time(at))));
+    lines
+}
+
+fn object(status: &ServerStatus) -> Value {
+    let ServerStatus { version, started, services, survey, tokens, last_backup, certificate_expiry } = status;
+    let time = |at: &UnixMillis| wire::rfc3339(*at);
+    json!({
+        "version": version,
+        "startTime": time(started),
+        "services": services.iter().map(|(name, is_serving)| json!({ "service": name, "isServing": is_serving })).collect::<Vec<_>>(),
+        "workspaces": survey.workspaces,
+        "damagedWorkspaces": survey.damaged_workspaces,
+        "servedWorkspaces": survey.served_workspaces,
+        "openBatches": survey.open_batches,
+        "waitingBatches": survey.waiting_batches,
+        "tokens": tokens,
+        "disk": survey.space.map(|Space { free, size }| json!({
+            "freeBytes": free, "sizeBytes": size, "reserveBytes": survey.reserve,
+        })),
+        "lastBackupTime": last_backup.as_ref().map(time),
+        "certificateExpireTime": certificate_expiry.as_ref().map(time),
+    })
+}
