@@ -4,6 +4,7 @@
 use anyhow::{Context, Result};
 
 use crate::author::{Author, connect};
+use crate::counting::GUARDS_AT_MOST;
 use crate::goal::{self, Goal, median};
 use crate::process::{Running, Server, Setup, WORKSPACES};
 use crate::raw_log::RawLog;
@@ -12,9 +13,6 @@ use crate::{counting, echo, neighbours};
 
 /// How many writers there are, and how many calls each makes in a pass.
 const ROWS: [(usize, usize); 3] = [(1, 64), (16, 20), (64, 8)];
-/// How much more a call may cost with identity, quotas and metrics than without. What no configuration turns off of these is taken
-/// off the cost of the server without them.
-const GUARDS_AT_MOST: f64 = 1.05;
 /// The rate of submitted batches beside that of an echo, with many writers.
 const OF_ECHO_AT_LEAST: f64 = 0.85;
 /// The same beside the log.
