@@ -29,7 +29,7 @@ mod warnings;
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
-use aptix_model::id::{AgentId, Revision};
+use aptix_model::id::AgentId;
 use aptix_model::reason::{Detail, Reason};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -114,8 +114,8 @@ async fn serve_on(agent: &Arc<Agent>, progress: &mut Progress) -> Result<(), Age
         }
         let Some(why) = ended? else { return Ok(()) };
         if let Some(start) = other_start(&why) {
-            tracing::warn!(%why, from = %start, "the server does not have the events asked for");
-            (progress.position, progress.beginning) = (Position::Revision(start), Some(start));
+            tracing::warn!(%why, from = %start.revision(), "the server does not have the events asked for");
+            (progress.position, progress.beginning) = (start, Some(start.revision()));
         }
         let wait = backoff.wait_after(&why);
         tracing::warn!(%why, milliseconds = wait.as_millis(), "waiting before connecting to {} again", agent.service.server.url);
@@ -128,11 +128,11 @@ async fn serve_on(agent: &Arc<Agent>, progress: &mut Progress) -> Result<(), Age
 
 /// Where to read from when the server does not have the events asked for. The states and the outbox identify batches that come
 /// again.
-fn other_start(why: &CallError) -> Option<Revision> {
-    let CallError::Refused { failures, oldest, .. } = why else { return None };
+fn other_start(why: &CallError) -> Option<Position> {
+    let CallError::Refused { failures, beginning, .. } = why else { return None };
     failures.iter().find_map(|failure| match (failure.reason, failure.detail) {
-        (Reason::Compacted, _) => Some(Revision(oldest.unwrap_or(1).saturating_sub(1))),
-        (Reason::HistoryChanged, _) | (_, Some(Detail::FutureRevision)) => Some(Revision(0)),
+        (Reason::Compacted, _) => Some(beginning.unwrap_or(Position::START)),
+        (Reason::HistoryChanged, _) | (_, Some(Detail::FutureRevision)) => Some(Position::START),
         _ => None,
     })
 }

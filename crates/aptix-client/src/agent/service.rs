@@ -119,7 +119,8 @@ pub(super) fn removed_state(local: &Workspace) -> Option<PathBuf> {
 pub(super) struct Progress {
     /// The position to resume from.
     pub(super) position: Position,
-    /// Behind which revision the server said that its events begin, if it did.
+    /// Behind which revision the server stated that its events begin, if it did. A position without a cursor that equals it is taken
+    /// for one of this server.
     pub(super) beginning: Option<Revision>,
     /// The secret of the lease that was held last.
     pub(super) held: LeaseSecret,

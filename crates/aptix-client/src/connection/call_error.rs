@@ -1,14 +1,18 @@
 //! Why a call failed: the server is unreachable, or it refused with reasons of the catalogue.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::time::Duration;
 
+use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
+use aptix_model::id::Revision;
 use aptix_model::reason::{Detail, Reason};
 use tokio_rustls::rustls::Error as TlsError;
 use tonic::{Code, Status};
 use tonic_types::{FieldViolation, StatusExt};
 
+use super::position::Position;
 use super::server_url::ServerUrl;
 
 /// What to do about a server that does not know a call.
@@ -65,8 +69,8 @@ pub enum CallError {
     Refused {
         /// Everything that was wrong with the call, never empty.
         failures: Vec<Failure>,
-        /// For COMPACTED: the first revision that is still kept.
-        oldest: Option<u64>,
+        /// For COMPACTED: the position before the first event that is still kept.
+        beginning: Option<Position>,
         /// The least time to wait before the call is made again, if the server stated one.
         retry_after: Option<Duration>,
     },
@@ -85,7 +89,7 @@ impl CallError {
 
     /// The server refused a call for this reason, or would.
     pub(crate) fn refused(failure: Failure) -> Self {
-        Self::Refused { failures: vec![failure], oldest: None, retry_after: None }
+        Self::Refused { failures: vec![failure], beginning: None, retry_after: None }
     }
 
     /// A connection that could not be opened.
@@ -119,13 +123,13 @@ impl CallError {
             Some(reason) => Failure { detail, hint, ..Failure::new(reason, message) },
             None => Failure { hint, ..Failure::new(Reason::Internal, format!("{}: {sentence}", info.reason)) },
         };
-        let oldest = info.metadata.get("oldest").and_then(|revision| revision.parse().ok());
+        let beginning = beginning(&info.metadata);
         let violations = details.bad_request().map(|bad| bad.field_violations.as_slice()).unwrap_or_default();
         let mut failures: Vec<_> = violations.iter().map(|violation| violation_failure(violation, &whole)).collect();
         if failures.is_empty() {
             failures.push(whole);
         }
-        Self::Refused { failures, oldest, retry_after }
+        Self::Refused { failures, beginning, retry_after }
     }
 
     /// A status without a reason comes from the transport, or from the gRPC library on either side.
@@ -231,6 +235,17 @@ impl From<Vec<Failure>> for CallError {
     fn from(failures: Vec<Failure>) -> Self {
         Self::Answer { failures }
     }
+}
+
+/// The position before the first event that is still kept, as the details of COMPACTED have it.
+fn beginning(metadata: &HashMap<String, String>) -> Option<Position> {
+    let oldest: u64 = metadata.get("oldest")?.parse().ok()?;
+    let revision = Revision(oldest.saturating_sub(1));
+    let cursor = || {
+        let (history, digest) = (metadata.get("history")?.parse().ok()?, metadata.get("digest")?.parse().ok()?);
+        Some(Cursor { history, revision, digest })
+    };
+    Some(cursor().map_or(Position::Revision(revision), Position::Cursor))
 }
 
 fn list(failures: &[Failure]) -> String {

@@ -22,6 +22,7 @@ use tonic::codegen::Bytes;
 use super::batches::absent;
 use super::call_error::CallError;
 use super::link::{ANSWER, Connection, timed};
+use super::position::Position;
 use super::question::{Answers, Question};
 use super::receipt::{self, Receipt};
 
@@ -54,29 +55,6 @@ pub struct LeaseSecret(pub(super) Bytes);
 impl std::fmt::Debug for LeaseSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a secret")
-    }
-}
-
-/// How far a server's events have been handled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Position {
-    /// By a revision alone, where the server did not name its history.
-    Revision(Revision),
-    /// By a cursor, which the server checks.
-    Cursor(Cursor),
-}
-
-impl Position {
-    /// Before the first event.
-    pub const START: Self = Self::Revision(Revision(0));
-
-    /// The last event that was handled.
-    #[must_use]
-    pub const fn revision(self) -> Revision {
-        match self {
-            Self::Revision(revision) => revision,
-            Self::Cursor(cursor) => cursor.revision,
-        }
     }
 }
 

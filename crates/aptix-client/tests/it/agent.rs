@@ -7,6 +7,7 @@ mod killed;
 mod older_server;
 mod questions;
 mod quota;
+mod resumed;
 mod room;
 mod scene;
 mod unapplied;
@@ -148,28 +149,6 @@ async fn a_refused_report_is_kept_and_its_batch_not_applied_again() {
     let script = scene.server.script.lock().unwrap();
     let outcomes = script.reports.iter().map(|sent| sent.report.as_ref().unwrap().outcome());
     assert!(outcomes.clone().all(|outcome| outcome == v1::Outcome::Applied), "{:?}", outcomes.collect::<Vec<_>>());
-}
-
-#[tokio::test]
-async fn reading_resumes_where_it_ended_or_where_the_server_can() {
-    let mut scene = Scene::set(Approve::Auto);
-    scene.server.send(batch(1, "a.txt", write("theirs\n", true)));
-    scene.report(1, 1).await;
-    scene.server.send(v1::Batch { edit: None, state: v1::BatchState::Applied.into(), ..insert(1) });
-    scene.server.send(batch(2, "b.txt", create("")));
-    scene.report(2, 2).await;
-    scene.stop().await;
-    scene.put("a.txt", "mine\n");
-    let future = refusal(Code::InvalidArgument, "INVALID_REQUEST", &[("detail", "FUTURE_REVISION")]);
-    let compacted = refusal(Code::OutOfRange, "COMPACTED", &[("oldest", "1")]);
-    scene.server.script.lock().unwrap().refuse_watch = [future, compacted].into();
-    scene.start(Approve::Auto);
-    let watched = || scene.server.script.lock().unwrap().watched_after.clone();
-    eventually("it reads again", || watched().len() >= 4).await;
-    assert_eq!(watched(), [0, 3, 0, 0]);
-    scene.server.send(batch(4, "c.txt", create("")));
-    scene.report(5, 4).await;
-    assert_eq!(scene.file("a.txt"), "mine\n", "what was applied is not applied again over what came after it");
 }
 
 /// A server that states how long to wait is called again no earlier, whether it is over a limit or going down.

@@ -1,11 +1,14 @@
 //! Waits for the end of a batch on behalf of one call. A call that stops waiting changes nothing about the batch.
 
+use aptix_model::id::WorkspaceId;
 use aptix_model::record::BatchRecord;
 use tokio::time::{Instant, timeout_at};
 
 use super::Dispatcher;
 use super::refusal::{Refusal, shutting_down};
 use super::wake::Topic;
+use crate::quota::Held;
+use crate::room::Place;
 use crate::store::BatchSelector;
 use crate::ticket::Asker;
 
@@ -20,8 +23,7 @@ impl Dispatcher {
         if !batch.state.is_open() {
             return Ok(batch);
         }
-        let Ok(_counted) = asker.peer.quota.question(&batch.workspace) else { return Ok(batch) };
-        let Ok(_place) = self.questions.take(&asker.peer, 1) else { return Ok(batch) };
+        let Some(_place) = self.place_to_wait(asker, &batch.workspace) else { return Ok(batch) };
         asker.release();
         let mut waker = self.wakes.subscribe(Topic::Batch(batch.id));
         loop {
@@ -39,5 +41,12 @@ impl Dispatcher {
                 }
             }
         }
+    }
+
+    /// A place among the calls that wait for what is stored already; `None` if too many do. Such a call is answered as it is: to refuse
+    /// it would have its caller take what is stored for refused.
+    pub(super) fn place_to_wait(&self, asker: &Asker, workspace: &WorkspaceId) -> Option<([Option<Held>; 2], Place)> {
+        let counted = asker.peer.quota.question(workspace).inspect_err(|over| over.note()).ok()?;
+        Some((counted, self.questions.take(&asker.peer, 1).ok()?))
     }
 }

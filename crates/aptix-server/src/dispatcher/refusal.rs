@@ -1,6 +1,7 @@
 //! The answer of a refused call. Every operation's error ends here; what a caller cannot act on is logged in full
 //! and answered in general words (TUL-002 9).
 
+use aptix_model::cursor::Cursor;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Failure;
 use aptix_model::id::{Revision, WorkspaceId};
@@ -19,8 +20,9 @@ pub enum Refusal {
     Denied(Box<Failure>),
     /// The call names blobs that the workspace does not have: the reason, and which they are.
     BlobsMissing(Box<Failure>, Vec<Sha256Digest>),
-    /// The call asks for events that are no longer kept: the reason, and the first one that is.
-    Compacted(Box<Failure>, Revision),
+    /// The call asks for events that are no longer kept: the reason, the first one that is, and the position before that, if it is
+    /// known.
+    Compacted(Box<Failure>, Revision, Option<Box<Cursor>>),
     /// The call is over a limit of its token or of the workspace that it names.
     OverLimit(Box<OverLimit>),
 }
@@ -43,7 +45,7 @@ impl Refusal {
     pub fn failures(&self) -> &[Failure] {
         match self {
             Self::Invalid(failures) => failures,
-            Self::Denied(failure) | Self::BlobsMissing(failure, _) | Self::Compacted(failure, _) => {
+            Self::Denied(failure) | Self::BlobsMissing(failure, _) | Self::Compacted(failure, ..) => {
                 std::slice::from_ref(failure)
             }
             Self::OverLimit(over) => std::slice::from_ref(&over.failure),
@@ -73,7 +75,7 @@ impl From<Box<OverLimit>> for Refusal {
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         Self::denied(match error {
-            StoreError::Compacted { oldest } => return compacted(oldest),
+            StoreError::Compacted { oldest } => return compacted(oldest, None),
             StoreError::Closed => shutting_down(),
             StoreError::ReadOnly { .. } => {
                 tracing::error!(%error, "call refused by the store");
@@ -100,12 +102,12 @@ impl From<StoreError> for Refusal {
     }
 }
 
-/// The wanted events are no longer kept.
+/// The wanted events are no longer kept; `before` is the position before the oldest one that is.
 #[must_use]
-pub fn compacted(oldest: Revision) -> Refusal {
+pub fn compacted(oldest: Revision, before: Option<Cursor>) -> Refusal {
     let message = format!("the events before revision {oldest} are no longer kept");
     let hint = format!("list what there is, then go on after revision {}", oldest.0.saturating_sub(1));
-    Refusal::Compacted(Box::new(Failure::new(Reason::Compacted, message).hint(hint)), oldest)
+    Refusal::Compacted(Box::new(Failure::new(Reason::Compacted, message).hint(hint)), oldest, before.map(Box::new))
 }
 
 /// The server is going down.

@@ -10,7 +10,7 @@ use aptix_model::session::{ModeRefusal, Progress, Session, SessionMode};
 use tokio::time::{Instant, timeout_at};
 
 use super::Dispatcher;
-use super::refusal::{Refusal, full, not_found, shutting_down};
+use super::refusal::{Refusal, not_found, shutting_down};
 use super::wake::Topic;
 use crate::mint;
 use crate::store::session::{ModeChange, ModeChanged, SESSIONS, SessionState, of};
@@ -54,11 +54,12 @@ impl Dispatcher {
         found.ok_or_else(|| Refusal::denied(not_found(workspace, &format!("session {id}"))))
     }
 
-    /// Changes the mode of a session. A change that has to wait for batches in flight is waited for until the deadline; it takes
-    /// effect without a caller, too. While it waits, the call holds none of the places that calls have.
+    /// Changes the mode of a session. A change that has to wait for batches in flight is waited for until the deadline, or not at all if
+    /// too many calls wait already; it takes effect without a caller, too. While it waits, the call holds none of the places that
+    /// calls have.
     ///
     /// # Errors
-    /// WRONG_OWNER, REQUEST_ID_REUSED, RESOURCE_EXHAUSTED, OVER_LIMIT, UNAVAILABLE.
+    /// WRONG_OWNER, REQUEST_ID_REUSED, RESOURCE_EXHAUSTED, UNAVAILABLE.
     pub async fn set_mode(
         self: &Arc<Self>,
         asked: ModeAsked,
@@ -67,10 +68,10 @@ impl Dispatcher {
     ) -> Result<(Progress, SessionState), Refusal> {
         let mut waker = self.wakes.subscribe(Topic::Workspace(asked.workspace.clone()));
         let mut found = self.ask_mode(&asked).await?;
-        if found.0 == Progress::Waiting && deadline > Instant::now() {
-            let _counted = asker.peer.quota.question(&asked.workspace)?;
-            let too_many = |found| Refusal::denied(full("waiting calls", found));
-            let _place = self.questions.take(&asker.peer, 1).map_err(too_many)?;
+        if found.0 == Progress::Waiting
+            && deadline > Instant::now()
+            && let Some(_place) = self.place_to_wait(asker, &asked.workspace)
+        {
             asker.release();
             while found.0 == Progress::Waiting {
                 tokio::select! {

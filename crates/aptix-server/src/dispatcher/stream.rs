@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
 use super::read::{Found, ReadError};
-use super::refusal::{Refusal, exhausted, shutting_down};
+use super::refusal::{Refusal, compacted, exhausted, shutting_down};
 use super::wake::Waker;
 use crate::store::StoreError;
 
@@ -53,6 +53,14 @@ pub enum WatchError {
         /// The newest there is.
         newest: Revision,
     },
+    /// The events after the wanted place are no longer kept.
+    #[error("the events before revision {oldest} are no longer kept")]
+    Compacted {
+        /// The first one that is kept.
+        oldest: Revision,
+        /// The position before it, if its digest is known.
+        before: Option<Cursor>,
+    },
     /// Too many streams are open.
     #[error("{0} streams are open")]
     Streams(usize),
@@ -82,6 +90,7 @@ impl From<WatchError> for Refusal {
                     failure.field("afterRevision").hint("begin with 0 if the server was set up anew"),
                 );
             }
+            WatchError::Compacted { oldest, before } => return compacted(oldest, before),
             WatchError::Streams(limit) => exhausted("streams", limit),
             WatchError::ShuttingDown => shutting_down(),
             WatchError::Read(error) => return error.into(),
@@ -157,8 +166,18 @@ impl<T> Outlet<T> {
 pub(super) type Stop = Option<FeedEnd>;
 
 impl Dispatcher {
-    /// The revision after which a stream begins.
+    /// The revision after which a stream begins. Where that is no longer kept, the error has the position where one can begin.
     pub(super) async fn begin(&self, workspace: &WorkspaceId, from: Start) -> Result<Revision, WatchError> {
+        match self.beginning(workspace, from).await {
+            Err(WatchError::Store(StoreError::Compacted { oldest })) => {
+                let before = self.cursor_at(workspace, Some(Revision(oldest.0.saturating_sub(1)))).await?;
+                Err(WatchError::Compacted { oldest, before })
+            }
+            begun => begun,
+        }
+    }
+
+    async fn beginning(&self, workspace: &WorkspaceId, from: Start) -> Result<Revision, WatchError> {
         let newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();
         match from {
             Start::Revision(after) if after > newest => Err(WatchError::FutureRevision { after, newest }),

@@ -9,12 +9,14 @@ use aptix_model::failure::Failure;
 use aptix_model::id::WorkspaceId;
 use aptix_model::limits::CHUNK_BYTES;
 use aptix_model::reason::{Detail, Reason};
+use aptix_model::record::BatchRecord;
 use sha2::{Digest, Sha256};
 use tokio_util::bytes::{Bytes, BytesMut};
 
 use super::Dispatcher;
 use super::claims::Claim;
 use super::refusal::{Refusal, shutting_down};
+use super::submit::Submission;
 use super::transfer::{damaged, digest_of, no_place};
 use crate::caller::Peer;
 use crate::mint;
@@ -143,6 +145,29 @@ impl Dispatcher {
         }
         upload.id = Some(id);
         Ok(upload)
+    }
+
+    /// Keeps contents of a batch as blobs; when this answers, they are durable. Nothing is kept for the retry of a batch that is stored:
+    /// the answer is that batch, whatever room there is.
+    ///
+    /// # Errors
+    /// When the server takes no more, the request id has another content, or the store fails.
+    pub async fn keep_contents(
+        &self,
+        peer: &Peer,
+        submission: &Submission,
+        contents: Vec<(BlobRef, Bytes)>,
+    ) -> Result<Option<BatchRecord>, Refusal> {
+        if contents.is_empty() {
+            return Ok(None);
+        }
+        if let Some(stored) = self.stored_before(submission).await? {
+            return Ok(Some(stored));
+        }
+        for (blob, bytes) in contents {
+            self.keep_content(peer, &submission.workspace, blob, bytes).await?;
+        }
+        Ok(None)
     }
 
     /// Keeps content of a batch as a blob; when this answers, it is durable.

@@ -183,8 +183,8 @@ impl OverLimit {
                 "end some of the calls that are under way, or wait as long as RetryInfo says, then call again"
             }
             Limit::StoredBytes => {
-                "wait until retention removes content of batches that ended, or ask the operator for a shorter retention or a \
-                 higher limit"
+                "wait until retention removes content of batches that ended; the newest content of each file stays: ask the operator \
+                 for a shorter retention or a higher limit"
             }
         };
         let failure = Failure::new(Reason::OverLimit, message).hint(hint);

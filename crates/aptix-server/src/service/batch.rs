@@ -336,12 +336,13 @@ impl BatchService {
             without_ids(record, view)
         } else {
             let stored = match checked {
-                Ok(()) => {
-                    for (blob, bytes) in contents {
-                        self.dispatcher.keep_content(&asker.peer, &submission.workspace, blob, bytes).await?;
+                Ok(()) => match self.dispatcher.keep_contents(&asker.peer, &submission, contents).await? {
+                    Some(stored) => {
+                        log_repeated(&stored, began);
+                        stored
                     }
-                    self.dispatcher.keep(submission.into_record(), &asker.peer.quota, began).await?
-                }
+                    None => self.dispatcher.keep(submission.into_record(), &asker.peer.quota, began).await?,
+                },
                 // It may be the retry of a batch that was stored under other limits: that is answered, not refused.
                 Err(refusal) => {
                     let stored = self.dispatcher.stored_before(&submission).await?.ok_or(refusal)?;

@@ -5,28 +5,27 @@ use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use aptix_model::wire::v1;
 use tokio::sync::watch;
-use tonic::server::NamedService;
 use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::{Health as HealthService, HealthServer};
 use tonic_health::server::{HealthReporter, health_reporter};
 
-use super::admin::AdminServer;
-use super::agent::AgentServer;
-use super::batch::BatchServer;
-use super::file::FileServer;
-use super::session::SessionServer;
-use super::tool::ToolServer;
-use super::workspace::WorkspaceServer;
 use crate::metrics::Metric;
 use crate::store::{Space, Store};
 
 /// The services that take new batches: they are not healthy either while the disk has less free than its reserve.
-const WRITERS: [&str; 2] = [BatchServer::NAME, ToolServer::NAME];
+const WRITERS: [&str; 2] = [v1::batch_service_server::SERVICE_NAME, v1::tool_service_server::SERVICE_NAME];
 
 /// All others, and the server as a whole.
-const OTHERS: [&str; 6] =
-    ["", AdminServer::NAME, AgentServer::NAME, FileServer::NAME, SessionServer::NAME, WorkspaceServer::NAME];
+const OTHERS: [&str; 6] = [
+    "",
+    v1::admin_service_server::SERVICE_NAME,
+    v1::agent_service_server::SERVICE_NAME,
+    v1::file_service_server::SERVICE_NAME,
+    v1::session_service_server::SERVICE_NAME,
+    v1::workspace_service_server::SERVICE_NAME,
+];
 
 /// Reports the health of each service.
 pub(crate) struct Health {

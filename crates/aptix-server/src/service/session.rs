@@ -10,6 +10,7 @@ use aptix_model::wire::{self, v1};
 use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 
+use super::head::Deadline;
 use super::status::status;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::refusal::Refusal;
@@ -51,8 +52,10 @@ impl v1::session_service_server::SessionService for SessionService {
     ) -> Result<Response<v1::SetSessionModeResponse>, Status> {
         let asker = Asker::of(&request)?;
         let by = Principal::of(&request)?.signature();
+        let until = request.extensions().get().copied().and_then(Deadline::with_margin);
         let (asked, wait) = read(&request.into_inner(), by).map_err(status)?;
         let (workspace, deadline) = (asked.workspace.clone(), Instant::now() + wait.min(self.patience));
+        let deadline = until.map_or(deadline, |until| deadline.min(until));
         let (progress, found) = self.dispatcher.set_mode(asked, &asker, deadline).await.map_err(status)?;
         Ok(Response::new(v1::SetSessionModeResponse {
             session: Some(message(&workspace, found)),

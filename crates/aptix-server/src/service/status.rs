@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
 use aptix_model::reason::{Detail, Reason};
 use tonic::{Code, Status};
@@ -66,7 +67,13 @@ fn with_code(code: Code, failures: &[Failure], refusal: &Refusal) -> Status {
         metadata.extend(key.iter().map(|key| (name.to_owned(), cut(key, KEY_BYTES, char::len_utf8))));
     }
     match refusal {
-        Refusal::Compacted(_, oldest) => drop(metadata.insert("oldest".to_owned(), oldest.to_string())),
+        Refusal::Compacted(_, oldest, before) => {
+            metadata.insert("oldest".to_owned(), oldest.to_string());
+            if let Some(Cursor { history, digest, .. }) = before.as_deref() {
+                metadata.insert("history".to_owned(), history.to_string());
+                metadata.insert("digest".to_owned(), digest.to_string());
+            }
+        }
         Refusal::BlobsMissing(_, missing) => {
             let named: Vec<_> = missing.iter().take(NAMED_BLOBS).map(ToString::to_string).collect();
             metadata.insert("missingBlobs".to_owned(), missing.len().to_string());

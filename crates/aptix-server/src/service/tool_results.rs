@@ -155,7 +155,7 @@ impl Shown<'_> {
             (_, true) => "the workstation has not reported yet",
         };
         let message = format!("batch {id} is stored and has not ended: {waits}");
-        let hint = "do not send the edit again, it may still be applied; call again in the same way to go on waiting";
+        let hint = "do not send the edit again, it may still be applied; call again in the same way after a second to go on waiting";
         Failure::new(Reason::DeadlineExceeded, message).detail(Detail::Pending).hint(hint)
     }
 

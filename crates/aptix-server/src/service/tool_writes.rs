@@ -129,16 +129,19 @@ impl Writing<'_> {
         let sized = check_size(edit_bytes(&submission.batch), &submission.batch).map_err(Refusal::from);
         let allowed = self.dispatcher.check_mode(&self.workspace, &self.origin).await;
         let stored = match allowed.and(sized).and(checked) {
-            Ok(()) => {
-                for (blob, bytes) in contents {
-                    self.dispatcher.keep_content(&self.asker.peer, &self.workspace, blob, bytes).await?;
+            Ok(()) => match self.dispatcher.keep_contents(&self.asker.peer, &submission, contents).await? {
+                Some(stored) => {
+                    log_repeated(&stored, self.began);
+                    stored
                 }
-                match self.dispatcher.keep(submission.into_record(), &self.asker.peer.quota, self.began).await {
-                    Ok(stored) => stored,
-                    // The mode of the session has changed in between.
-                    Err(refusal) => return Ok(self.refused(self.tool.form, &for_model(refusal)?)),
+                None => {
+                    match self.dispatcher.keep(submission.into_record(), &self.asker.peer.quota, self.began).await {
+                        Ok(stored) => stored,
+                        // The mode of the session has changed in between.
+                        Err(refusal) => return Ok(self.refused(self.tool.form, &for_model(refusal)?)),
+                    }
                 }
-            }
+            },
             // It may be the retry of a batch that was stored under other limits: that is answered, not refused.
             Err(refusal) => match self.dispatcher.stored_before(&submission).await? {
                 Some(stored) => {

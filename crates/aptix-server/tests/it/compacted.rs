@@ -89,6 +89,9 @@ async fn who_resumes_before_the_oldest_event_learns_which_that_is() {
         assert_compacted(scene.resume(behind(cursor)).await, "5");
         assert_compacted(scene.client.workspaces.watch_workspace(watch(cursor)).await.map(drop), "5");
     }
+    // The error has the whole position before the oldest event, to which a restored server answers HISTORY_CHANGED.
+    let refused = scene.resume(after(0)).await.unwrap_err().get_details_error_info().unwrap().metadata.clone();
+    assert_eq!((&refused["history"], &refused["digest"]), (&cursors[3].history_id, &cursors[3].digest));
     assert_eq!(scene.resume(after(4)).await.unwrap(), 5);
     assert_eq!(scene.resume(behind(&cursors[3])).await.unwrap(), 5, "the digest of the last event that went is kept");
     assert_eq!(scene.resume(behind(&cursors[5])).await.unwrap(), 7, "what is open comes");

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_model::wire::v1;
+use aptix_server::caller::Share;
+use aptix_server::dispatcher::Settings;
 use aptix_server::dispatcher::approvals::{Approval, Approvals};
 use aptix_server::options::Options;
 use aptix_server::store::embedded::EmbeddedStore;
@@ -247,6 +249,27 @@ async fn only_its_owner_changes_a_session() {
     assert_eq!(fields(&status), ["workspaceId", "sessionId", "owner", "requestId", "mode", "wait"]);
     let unknown = v1::SetSessionModeRequest { mode: 7, ..mode("m3", RESTRICTED) };
     assert_refused(set(&mut client, unknown).await, Code::InvalidArgument, "INVALID_REQUEST", "UNKNOWN_ENUM");
+}
+
+/// A change that is stored is never refused: where too many calls wait, or the caller's own time ends, it is answered as it is.
+#[tokio::test]
+async fn a_change_that_cannot_be_waited_for_is_answered_as_pending() {
+    let dispatch = Settings { questions: Share::of(1), ..Settings::default() };
+    let server = Server::with(Options { dispatch, ..Options::default() });
+    let (mut client, other) = (server.connect().await, server.connect().await);
+    client.submit(a_batch("r1")).await.unwrap();
+    let mut short = tonic::Request::new(waiting("m1", RESTRICTED));
+    short.set_timeout(Duration::from_secs(2));
+    let answered = client.sessions.set_session_mode(short).await.unwrap().into_inner();
+    assert_eq!(answered.state(), v1::ModeChangeState::Pending, "before the caller's time is over");
+    // One of two takes the only place; the other is answered at once.
+    let mut calls = tokio::task::JoinSet::new();
+    for mut client in [client, other] {
+        calls.spawn(async move { set(&mut client, waiting("m1", RESTRICTED)).await });
+    }
+    let first = tokio::time::timeout(SOON, calls.join_next()).await.unwrap().unwrap().unwrap();
+    assert_eq!(first.unwrap().state(), v1::ModeChangeState::Pending);
+    assert!(calls.try_join_next().is_none(), "the other waits");
 }
 
 /// A call waits no longer than it was asked to, and not for a server that stops; the request stays.

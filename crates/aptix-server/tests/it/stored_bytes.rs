@@ -250,6 +250,33 @@ async fn a_workspace_without_room_takes_reports_and_nothing_new() {
     send(&client, "w", "r9", "small").await.expect("retention made room");
 }
 
+/// The retry of a document with content that travels in blobs is answered although its content was removed and no room is left.
+#[tokio::test]
+async fn a_retry_whose_content_went_needs_no_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+    let server = limited(Arc::clone(&store), 3_000_000);
+    let mut client = server.connect().await;
+    let document = |path: &str| {
+        let text = serde_json::json!({ "path": path, "content": path.repeat(1_500_000) }).to_string();
+        let document = v1::Document { dialect: "create-file".to_owned(), text: text.into_bytes().into() };
+        let content = Some(v1::submit_batch_request::Content::Document(document));
+        v1::SubmitBatchRequest { content, ..submit("w", path, Vec::new()) }
+    };
+    let first = client.submit(document("a")).await.unwrap();
+    let withdraw = v1::CancelBatchRequest {
+        workspace_id: "w".to_owned(),
+        batch_id: first.batch_id.clone(),
+        ..v1::CancelBatchRequest::default()
+    };
+    client.batches.cancel_batch(withdraw).await.unwrap();
+    retain(&store, Limits { content_batches: Some(0), ..NONE }).await;
+    store.sweep_blobs(UnixMillis(u64::MAX)).await.unwrap();
+    client.submit(document("b")).await.expect("there is room again");
+    no_room(&client.submit(document("c")).await.unwrap_err());
+    assert_eq!(client.submit(document("a")).await.unwrap().batch_id, first.batch_id);
+}
+
 /// Calls that come together store no more than there is room for.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_at_one_time_share_the_room() {

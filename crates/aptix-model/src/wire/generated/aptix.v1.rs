@@ -5064,7 +5064,8 @@ pub mod agent_service_client {
         ///   was replaced or restored. Call again without cursor, with after_revision 0; batches that ended before come again.
         /// - RESOURCE_EXHAUSTED: too many streams are open; call again later.
         /// - OUT_OF_RANGE (COMPACTED): events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has the
-        ///   first that is. Call again with a revision of at least oldest - 1.
+        ///   first that is, and "history" and "digest" the rest of the Cursor at revision oldest - 1, if it is known. Call again with that cursor, else
+        ///   with after_revision oldest - 1.
         /// - UNAVAILABLE: the server is shutting down; call again.
         pub async fn serve(
             &mut self,
@@ -5213,7 +5214,8 @@ pub mod agent_service_server {
         ///   was replaced or restored. Call again without cursor, with after_revision 0; batches that ended before come again.
         /// - RESOURCE_EXHAUSTED: too many streams are open; call again later.
         /// - OUT_OF_RANGE (COMPACTED): events after after_revision are no longer kept; metadata "oldest" of the ErrorInfo has the
-        ///   first that is. Call again with a revision of at least oldest - 1.
+        ///   first that is, and "history" and "digest" the rest of the Cursor at revision oldest - 1, if it is known. Call again with that cursor, else
+        ///   with after_revision oldest - 1.
         /// - UNAVAILABLE: the server is shutting down; call again.
         async fn serve(
             &self,
@@ -8842,7 +8844,8 @@ pub mod workspace_service_client {
         /// - NOT_FOUND: there is no such workspace.
         /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that after names; call again without it.
         /// - OUT_OF_RANGE (COMPACTED): events after the position are no longer kept; metadata "oldest" of the ErrorInfo has the first that
-        ///   is. List what there is, then call again with after_revision oldest - 1.
+        ///   is, and "history" and "digest" the rest of the Cursor at revision oldest - 1, if it is known. List what there is, then call again with that
+        ///   cursor: a server that was restored since then answers it with HISTORY_CHANGED. Without one, call with after_revision oldest - 1.
         /// - RESOURCE_EXHAUSTED: too many streams are open, or the receiver took nothing for too long
         ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again with the last cursor.
         /// - UNAVAILABLE: the server is shutting down; call again.
@@ -8922,7 +8925,8 @@ pub mod workspace_service_server {
         /// - NOT_FOUND: there is no such workspace.
         /// - FAILED_PRECONDITION (HISTORY_CHANGED): the server does not have the commit that after names; call again without it.
         /// - OUT_OF_RANGE (COMPACTED): events after the position are no longer kept; metadata "oldest" of the ErrorInfo has the first that
-        ///   is. List what there is, then call again with after_revision oldest - 1.
+        ///   is, and "history" and "digest" the rest of the Cursor at revision oldest - 1, if it is known. List what there is, then call again with that
+        ///   cursor: a server that was restored since then answers it with HISTORY_CHANGED. Without one, call with after_revision oldest - 1.
         /// - RESOURCE_EXHAUSTED: too many streams are open, or the receiver took nothing for too long
         ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again with the last cursor.
         /// - UNAVAILABLE: the server is shutting down; call again.
