@@ -20,6 +20,7 @@ pub mod retention;
 pub mod room;
 pub mod serve;
 pub mod service;
+pub mod steady_clock;
 pub mod store;
 pub mod ticket;
 pub mod tls;

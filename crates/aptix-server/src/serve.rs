@@ -125,7 +125,7 @@ where
         never = dispatcher.watch_disk() => match never {},
         never = admission.watch_answers() => match never {},
         never = dispatcher.look_again() => match never {},
-        never = sweep(store.as_ref(), options.blob_retention) => match never {},
+        never = sweep(store.as_ref(), &dispatcher, options.blob_retention) => match never {},
         never = retainer.run(options.retention_interval) => match never {},
         never = expire(&dispatcher) => match never {},
         never = survey(&dispatcher) => match never {},
@@ -189,12 +189,14 @@ fn router(
 }
 
 /// Removes unnamed blobs that are older than `retention`, at intervals of as long.
-async fn sweep(store: &dyn Store, retention: Duration) -> Infallible {
+async fn sweep(store: &dyn Store, dispatcher: &Dispatcher, retention: Duration) -> Infallible {
     loop {
         sleep(retention.max(SWEEP_AT_MOST_EVERY)).await;
         let millis = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
         let began = Instant::now();
-        let swept = store.sweep_blobs(UnixMillis(mint::now().0.saturating_sub(millis))).await;
+        // A time of day that was set back removes nothing either: what it makes old is kept too long instead.
+        let now = dispatcher.now().min(mint::now());
+        let swept = store.sweep_blobs(UnixMillis(now.0.saturating_sub(millis))).await;
         Metric::SweepSeconds.took(&[], began.elapsed());
         match swept {
             Ok(0) => {}

@@ -6,7 +6,6 @@
 mod registry;
 mod rights;
 mod secret;
-mod token_clock;
 
 use std::sync::Arc;
 

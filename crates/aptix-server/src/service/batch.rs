@@ -340,7 +340,9 @@ impl BatchService {
                     for (blob, bytes) in contents {
                         self.dispatcher.keep_content(&asker.peer, &submission.workspace, blob, bytes).await?;
                     }
-                    self.dispatcher.keep(submission.into_record(), &asker.peer.quota, began).await?
+                    self.dispatcher
+                        .keep(submission.into_record(self.dispatcher.now()), &asker.peer.quota, began)
+                        .await?
                 }
                 // It may be the retry of a batch that was stored under other limits: that is answered, not refused.
                 Err(refusal) => {

@@ -2419,8 +2419,9 @@ pub struct Preparation {
     /// by one of its own kind alone.
     #[prost(string, tag = "2")]
     pub kind: ::prost::alloc::string::String,
-    /// From when on, by the server's clock, it can no more be applied. A clock that is set back while the server runs revives
-    /// nothing; a server that starts with an earlier clock follows it for batches that are not BATCH_STATE_EXPIRED yet.
+    /// From when on, by the server's clock, it can no more be applied. While the server runs, a time of day that is set back revives
+    /// nothing, and one that is more than an hour ahead counts once it was so for a minute; a server that starts
+    /// with an earlier clock follows it for batches that are not BATCH_STATE_EXPIRED yet, unless a batch records a later time.
     #[prost(message, optional, tag = "3")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
     /// What it would do. Absent if that was refused: then the batch is BATCH_STATE_FAILED or BATCH_STATE_REJECTED, and its report
