@@ -53,6 +53,12 @@ impl SteadyClock {
         believed.look(time_of_day, at)
     }
 
+    /// The time now, or the time of day if that is earlier: what is not old by this is old by neither.
+    #[must_use]
+    pub fn earliest_now(&self) -> UnixMillis {
+        self.now().min((self.source)().0)
+    }
+
     /// Sets the clock forward to a time, if it is behind it.
     pub fn raise(&self, floor: UnixMillis) {
         let mut believed = self.believed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,5 +150,8 @@ mod tests {
         clock.raise(UnixMillis(START + 1));
         set(START + 5000, 5000);
         assert_eq!(clock.now(), UnixMillis(START + YEAR + 5000));
+        assert_eq!(clock.earliest_now(), UnixMillis(START + 5000));
+        set(START + 2 * YEAR, 6000);
+        assert_eq!(clock.earliest_now(), UnixMillis(START + YEAR + 6000), "a jump makes nothing old");
     }
 }

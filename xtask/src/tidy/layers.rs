@@ -48,7 +48,7 @@ pub(super) const LAYERS: [(&str, &str); 6] = [
         store
         retention
         dispatcher
-        identity
+        identity | blob_sweep
         options
         service
         program: config accept serve administer backup check_config reload service_manager

@@ -163,6 +163,12 @@ impl Dispatcher {
         self.clock.now()
     }
 
+    /// [`Self::now`], or the time of day if that is earlier.
+    #[must_use]
+    pub fn earliest_now(&self) -> UnixMillis {
+        self.clock.earliest_now()
+    }
+
     /// Cancelled once it takes no new work.
     #[must_use]
     pub fn closing(&self) -> CancellationToken {

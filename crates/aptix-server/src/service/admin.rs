@@ -14,10 +14,12 @@ use super::retention;
 use super::server_status;
 use super::service_health::Health;
 use super::status::status;
+use crate::blob_sweep::BlobSweep;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::refusal::{Refusal, no_workspace};
 use crate::identity::{NewToken, Registry};
 use crate::retention::Retainer;
+use crate::store::retention::Retained;
 
 /// `AdminService` as a gRPC server.
 pub type AdminServer = v1::admin_service_server::AdminServiceServer<AdminService>;
@@ -28,6 +30,8 @@ pub struct AdminService {
     pub registry: Arc<Registry>,
     /// What removes what workspaces keep no longer.
     pub retainer: Arc<Retainer>,
+    /// What removes blobs that nothing names.
+    pub blob_sweep: Arc<BlobSweep>,
     /// Backups.
     pub backups: Backups,
     /// What there is.
@@ -107,6 +111,15 @@ impl v1::admin_service_server::AdminService for AdminService {
             false => self.retainer.retain(workspace.clone()).await,
         };
         let outcome = outcome.map_err(status)?.ok_or_else(|| status(Refusal::denied(no_workspace(&workspace))))?;
+        let Retained { contents, records, has_more, .. } = outcome.retained;
+        if !request.dry_run {
+            if contents + records > 0 {
+                self.blob_sweep.expect_more();
+            }
+            if !has_more {
+                self.blob_sweep.sweep_again().await;
+            }
+        }
         Ok(Response::new(retention::response(&outcome)))
     }
 

@@ -531,6 +531,10 @@ pub mod admin_service_client {
         /// Removes what a workspace keeps no longer by the server's configuration, or only counts it. The server does the same at
         /// intervals. A call removes a bounded part: while the answer has has_more, call again.
         ///
+        /// A call without dry_run whose answer has no has_more also removes, of every workspace, the blobs that no batch and no file names
+        /// and the uploads that were not finished, if they are older than the server's blob_retention_seconds. It is not repeated within a
+        /// minute of the last such removal, unless a call removed content or records since. A failure of it is logged and fails no call.
+        ///
         /// Errors:
         /// - INVALID_ARGUMENT: the id is not one, or limits are given without dry_run.
         /// - NOT_FOUND: there is no such workspace.
@@ -668,6 +672,10 @@ pub mod admin_service_server {
         >;
         /// Removes what a workspace keeps no longer by the server's configuration, or only counts it. The server does the same at
         /// intervals. A call removes a bounded part: while the answer has has_more, call again.
+        ///
+        /// A call without dry_run whose answer has no has_more also removes, of every workspace, the blobs that no batch and no file names
+        /// and the uploads that were not finished, if they are older than the server's blob_retention_seconds. It is not repeated within a
+        /// minute of the last such removal, unless a call removed content or records since. A failure of it is logged and fails no call.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the id is not one, or limits are given without dry_run.
