@@ -223,13 +223,14 @@ pub(crate) async fn ask<T>(
     new: New,
     call: impl AsyncFnOnce(&mut Owner) -> Result<T, Unanswered>,
 ) -> anyhow::Result<T> {
-    ask_by(order, (new, Approvals::default().into()), call).await
+    ask_by(order, new, (Options::default(), Approvals::default().into()), call).await
 }
 
 /// As [`ask`]; a server that runs only for the command is held to these rules.
 async fn ask_by<T>(
     order: &Order,
-    (new, rules): (New, Changeable),
+    new: New,
+    (options, rules): (Options, Changeable),
     call: impl AsyncFnOnce(&mut Owner) -> Result<T, Unanswered>,
 ) -> anyhow::Result<T> {
     let unusable = || {
@@ -259,7 +260,7 @@ async fn ask_by<T>(
     let owner = owner.context("failed to make a socket in the data directory")?;
     let stop = CancellationToken::new();
     let stopping = stop.clone().cancelled_owned();
-    let serving = serve(store, (Options::default(), rules), incoming(None, Some(owner), None), stopping);
+    let serving = serve(store, (options, rules), incoming(None, Some(owner), None), stopping);
     let asking = async {
         let _stop = stop.drop_guard();
         let mut owner = Owner::connect(&dir, OwnerSocket::Command)

@@ -4,6 +4,7 @@
 //! batch; a `store` keeps it. No other crate's files are ever touched from here: no I/O on what users edit.
 
 mod accept;
+pub mod blob_sweep;
 pub mod caller;
 pub mod config;
 mod cpu_pool;
@@ -20,6 +21,7 @@ pub mod retention;
 pub mod room;
 pub mod serve;
 pub mod service;
+pub mod steady_clock;
 pub mod store;
 pub mod ticket;
 pub mod tls;

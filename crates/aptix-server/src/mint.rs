@@ -1,9 +1,11 @@
-//! The one place where the server reads the clock and makes up ids. Nothing depends on the clock going forward.
+//! The one place where the server reads the clock and makes up ids. What decides by the time reads
+//! a `SteadyClock`.
 
 use std::time::{Duration, SystemTime};
 
 use aptix_model::id::Uuid;
 use aptix_model::record::UnixMillis;
+use uuid::{NoContext, Timestamp};
 
 /// The time of day, for people to read.
 #[must_use]
@@ -35,6 +37,14 @@ pub fn spread(least: Duration) -> Duration {
     let _ = getrandom::fill(&mut random);
     let part = f64::from(u32::from_le_bytes(random)) / f64::from(u32::MAX);
     least.saturating_add(least.max(LEAST_SPREAD).mul_f64(part))
+}
+
+/// A new `UUIDv7` of this time.
+#[must_use]
+pub fn uuid_at(time: UnixMillis) -> Uuid {
+    let (seconds, millis) = (time.0 / 1000, time.0 % 1000);
+    let nanos = u32::try_from(millis).unwrap_or_default() * 1_000_000;
+    Uuid::new_v7(Timestamp::from_unix(NoContext, seconds, nanos))
 }
 
 /// A new `UUIDv7`.

@@ -2,10 +2,9 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use aptix_model::limits::MESSAGE_BYTES;
-use aptix_model::record::UnixMillis;
 use aptix_model::wire::FILE_DESCRIPTOR_SET;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{sleep, timeout};
@@ -17,10 +16,10 @@ use tower::layer::util::{Identity, Stack};
 use tower::util::{Either, option_layer};
 
 use crate::accept::Incoming;
+use crate::blob_sweep::BlobSweep;
 use crate::caller::Peers;
 use crate::dispatcher::Dispatcher;
 use crate::identity::Registry;
-use crate::metrics::{self, Metric};
 use crate::mint;
 use crate::options::{Changeable, Options};
 use crate::quota::Quotas;
@@ -39,9 +38,6 @@ use crate::service::web::WebLayer;
 use crate::service::workspace::{WorkspaceServer, WorkspaceService};
 use crate::store::{Store, StoreError};
 use crate::web_origins::WebOrigins;
-
-/// How often blobs are swept at most.
-const SWEEP_AT_MOST_EVERY: Duration = Duration::from_millis(20);
 
 /// How often workspaces and open batches are counted.
 const SURVEY_EVERY: Duration = Duration::from_secs(15);
@@ -92,9 +88,11 @@ where
     dispatcher.look_at_disk().await;
     let (health, health_service) = Health::begin(dispatcher.low_disk()).await;
     let retainer = Retainer::new(Arc::clone(&store), retention);
+    let blob_sweep = BlobSweep::new(Arc::clone(&store), Arc::clone(&dispatcher), options.blob_retention);
     let admin = AdminServer::new(AdminService {
         registry: Arc::clone(&registry),
         retainer: Arc::clone(&retainer),
+        blob_sweep: Arc::clone(&blob_sweep),
         backups: Backups::new(Arc::clone(&store), dispatcher.closing()),
         dispatcher: Arc::clone(&dispatcher),
         health: Arc::clone(&health),
@@ -109,15 +107,11 @@ where
         dispatcher.stop();
         stopped.cancel();
     };
-    let overdue = async {
-        stopped.cancelled().await;
-        sleep(GRACE).await;
-    };
     let room = Room::new(options.connections, options.patience);
     let incoming = Incoming::new(incoming, room, Peers::new(options.calls), stopped.clone());
     let served = tokio::select! {
         served = router.serve_with_incoming_shutdown(incoming, stopping) => served,
-        () = overdue => {
+        () = overdue(&stopped) => {
             tracing::warn!("calls in flight were cut off");
             Ok(())
         }
@@ -125,7 +119,7 @@ where
         never = dispatcher.watch_disk() => match never {},
         never = admission.watch_answers() => match never {},
         never = dispatcher.look_again() => match never {},
-        never = sweep(store.as_ref(), options.blob_retention) => match never {},
+        never = blob_sweep.run() => match never {},
         never = retainer.run(options.retention_interval) => match never {},
         never = expire(&dispatcher) => match never {},
         never = survey(&dispatcher) => match never {},
@@ -139,6 +133,12 @@ where
     served?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Waits until calls in flight have had their time after the stop.
+async fn overdue(stopped: &CancellationToken) {
+    stopped.cancelled().await;
+    sleep(GRACE).await;
 }
 
 /// What is in front of the services: admission, and in front of that gRPC-Web, if pages may call.
@@ -186,25 +186,6 @@ fn router(
         .add_service(sessions.max_decoding_message_size(MESSAGE_BYTES))
         .add_service(tools.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(files.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES)))
-}
-
-/// Removes unnamed blobs that are older than `retention`, at intervals of as long.
-async fn sweep(store: &dyn Store, retention: Duration) -> Infallible {
-    loop {
-        sleep(retention.max(SWEEP_AT_MOST_EVERY)).await;
-        let millis = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
-        let began = Instant::now();
-        let swept = store.sweep_blobs(UnixMillis(mint::now().0.saturating_sub(millis))).await;
-        Metric::SweepSeconds.took(&[], began.elapsed());
-        match swept {
-            Ok(0) => {}
-            Ok(swept) => {
-                Metric::SweptBlobs.add(&[], metrics::count(swept));
-                tracing::info!(swept, "unnamed blobs were removed");
-            }
-            Err(error) => tracing::warn!(%error, "unnamed blobs could not be removed"),
-        }
-    }
 }
 
 /// Ends prepared batches whose time is over.

@@ -44,11 +44,11 @@ pub(super) const LAYERS: [(&str, &str); 6] = [
     (
         "aptix-server",
         "
-        base: mint metrics quota tls listen log_limit caller descriptors room ticket turns waited cpu_pool web_origins
+        base: mint steady_clock metrics quota tls listen log_limit caller descriptors room ticket turns waited cpu_pool web_origins
         store
         retention
         dispatcher
-        identity
+        identity | blob_sweep
         options
         service
         program: config accept serve administer backup check_config reload service_manager

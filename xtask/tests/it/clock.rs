@@ -192,6 +192,45 @@ fn a_prepared_edit_does_not_expire_because_the_clock_was_set() {
     assert_eq!(machine.files(), [("a.txt".to_owned(), "one\n0\n1\n2\n".to_owned())]);
 }
 
+/// A time of day that is ten years ahead for a moment expires neither a prepared batch nor one that waits for approval, also if the
+/// server is started again once it is right: no record has it.
+#[test]
+fn a_clock_that_is_ahead_for_a_moment_expires_no_batch() {
+    let machine = Machine::new();
+    let clock = Clock::of(&machine);
+    machine.put("a.txt", "one\n");
+    write(&machine.path("server.toml"), "[workspaces.demo]\napproval = \"deletions\"\n");
+    let start = || {
+        machine.server_that(|command| {
+            command.arg("--config").arg(machine.path("server.toml"));
+            clock.show(command);
+        })
+    };
+    let server = start();
+    let agent = machine.agent(&server);
+    let submit = |name: &str, document: &str, more: &[&str]| {
+        write(&machine.path(name), document);
+        let (batch, _) = machine.ask(&server, "submit", &[more, &[name]].concat());
+        (batch["state"].clone(), batch["batchId"].as_str().unwrap().to_owned())
+    };
+    let prepare = ["--prepare", "--owner", "ann"];
+    let delete = json!({"files": [{"path": "a.txt", "operation": "delete"}]}).to_string();
+    let plans = ["b.txt", "c.txt"].map(|path| submit("a.json", &overwrite(path, "two\n"), &prepare));
+    let waits = submit("b.json", &delete, &[]);
+    assert_eq!((&plans[0].0, &waits.0), (&json!("PREPARED"), &json!("PENDING_APPROVAL")));
+    clock.set("+315360000");
+    let applied = machine.call(&server, "apply-prepared", &["--owner", "ann", &plans[0].1]);
+    assert!(applied.status.success(), "{applied:?}");
+    drop((agent, server));
+    clock.set("+0");
+    let server = start();
+    let _agent = machine.agent(&server);
+    let applied = machine.call(&server, "apply-prepared", &["--owner", "ann", &plans[1].1]);
+    assert!(applied.status.success(), "{applied:?}");
+    let approved = machine.call(&server, "approve", &["--reviewer", "Rita", &waits.1]);
+    assert!(approved.status.success(), "{approved:?}");
+}
+
 /// A prepared batch whose time was over stays so when the server is started again with a clock that is set back.
 #[test]
 fn a_start_with_an_earlier_clock_revives_no_prepared_batch() {
@@ -204,9 +243,12 @@ fn a_start_with_an_earlier_clock_revives_no_prepared_batch() {
     let (prepared, code) = machine.ask(&server, "submit", &["--prepare", "--owner", "ann", "a.json"]);
     assert_eq!((code, &prepared["state"]), (Some(0), &json!("PREPARED")), "{prepared}");
     drop(agent);
-    clock.set("+7200");
-    write(&machine.path("b.json"), &overwrite("b.txt", "later\n"));
-    assert_eq!(machine.ask(&server, "submit", &["b.json"]).1, Some(0));
+    // Steps of less than an hour are followed at once.
+    for step in ["+3500", "+7000"] {
+        clock.set(step);
+        write(&machine.path("b.json"), &overwrite("b.txt", step));
+        assert_eq!(machine.ask(&server, "submit", &["b.json"]).1, Some(0));
+    }
     // Mostly before the sweep: then only the other batch records the later time.
     drop(server);
     clock.set("+0");

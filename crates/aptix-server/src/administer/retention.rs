@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use aptix_model::id::WorkspaceId;
-use aptix_server::config::Sources;
+use aptix_server::config::{Config, Sources};
 use aptix_server::dispatcher::approvals::Approvals;
-use aptix_server::options::Changeable;
+use aptix_server::options::{Changeable, Options};
 use aptix_server::retention::{Outcome, RetentionRules};
 use aptix_server::service::owner::{Owner, Unanswered};
 use aptix_server::store::retention::{HeldBy, Limits, Retained};
@@ -23,7 +23,7 @@ pub(crate) struct RetentionCommand {
     /// Only this workspace [default: all]
     #[arg(long, value_name = "ID")]
     workspace: Option<WorkspaceId>,
-    /// Configuration file (TOML) whose [retention] counts: for --dry-run, and while no server uses the data directory. A running
+    /// Configuration file (TOML) whose [retention] and blob_retention_seconds count: for --dry-run, and while no server uses the data directory. A running
     /// server removes by its own configuration
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -40,12 +40,14 @@ pub(crate) struct RetentionCommand {
 /// When the configuration has faults, the server refuses, or the data directory cannot be used.
 pub(crate) async fn retention(command: RetentionCommand) -> anyhow::Result<()> {
     let RetentionCommand { dry_run, workspace, config, json, order } = command;
-    let rules = config.map(read).transpose()?;
+    let config = config.map(read).transpose()?;
+    let rules = config.as_ref().map(Config::retention);
+    let options = config.map_or_else(Options::default, |config| config.options);
     // A server that runs only for a dry run removes nothing by itself.
     let by = if dry_run { RetentionRules::default() } else { rules.clone().unwrap_or_default() };
     let changeable = Changeable { retention: by.into(), ..Approvals::default().into() };
     let directory = if dry_run { New::Read } else { New::Refused };
-    let done = ask_by(&order, (directory, changeable), async |owner| {
+    let done = ask_by(&order, directory, (options, changeable), async |owner| {
         let workspaces = match workspace {
             Some(workspace) => vec![workspace],
             None => owner.workspaces().await?,
@@ -68,11 +70,11 @@ pub(crate) async fn retention(command: RetentionCommand) -> anyhow::Result<()> {
     print(&done.iter().map(|(workspace, outcome)| line(workspace, outcome, dry_run)).collect::<Vec<_>>())
 }
 
-/// The rules of a configuration file, with what the environment sets.
-fn read(file: PathBuf) -> anyhow::Result<RetentionRules> {
+/// A configuration file, with what the environment sets.
+fn read(file: PathBuf) -> anyhow::Result<Config> {
     let sources = Sources { command_line: Vec::new(), environment: std::env::vars_os().collect(), file: Some(file) };
     let effective = sources.read().context("failed to read the configuration; see `aptix-server check-config`")?;
-    Ok(effective.config.retention())
+    Ok(effective.config)
 }
 
 /// Removes all that a workspace keeps no longer.

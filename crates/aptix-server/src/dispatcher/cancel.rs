@@ -16,7 +16,6 @@ use super::Dispatcher;
 use super::decided::{Decided, what_became};
 use super::refusal::Refusal;
 use super::step::Move;
-use crate::mint;
 
 /// A person's refusal of a batch.
 #[derive(Clone, Debug)]
@@ -48,12 +47,12 @@ impl Dispatcher {
         withdrawal: Withdrawal,
     ) -> Result<BatchRecord, Refusal> {
         self.check_texts([("reason", withdrawal.reason.as_ref()), ("author", withdrawal.author.as_ref())])?;
-        let this = Arc::clone(self);
+        let (this, now) = (Arc::clone(self), self.clock.now());
         let withdraw = move |batch: &BatchRecord| match batch.state {
             BatchState::Cancelled => Ok(None),
             state if state.is_open() => {
                 let author = Actor { kind: ActorKind::Author, name: withdrawal.author.clone() };
-                let step = Move::new(Step::Cancel, EventKind::Cancelled, author, mint::now(), Event::Cancelled);
+                let step = Move::new(Step::Cancel, EventKind::Cancelled, author, now, Event::Cancelled);
                 Ok(Some(Move { reason: withdrawal.reason.clone(), ..step }))
             }
             _ => Ok(None),
@@ -80,12 +79,12 @@ impl Dispatcher {
         rejection: Rejection,
     ) -> Result<Decided, Refusal> {
         self.check_texts([("reason", Some(&rejection.reason)), ("reviewer", rejection.reviewer.as_ref())])?;
-        let this = Arc::clone(self);
+        let (this, now) = (Arc::clone(self), self.clock.now());
         let refuse = move |batch: &BatchRecord| match batch.state {
             BatchState::Rejected => Ok(None),
             state if state.is_open() => {
                 let person = Actor { kind: ActorKind::Person, name: rejection.reviewer.clone() };
-                let step = Move::new(Step::Reject, EventKind::Rejected, person, mint::now(), Event::Rejected);
+                let step = Move::new(Step::Reject, EventKind::Rejected, person, now, Event::Rejected);
                 let reason = Some(rejection.reason.clone()).filter(|reason| !reason.is_empty());
                 Ok(Some(Move { report: Some(rejected(&rejection)), reason, ..step }))
             }

@@ -22,7 +22,6 @@ use super::stream::{FeedEnd, Items, Outlet, Start, Stop, WatchError, broken_off,
 use super::wake::Topic;
 use crate::cpu_pool::Turnkeeper;
 use crate::metrics::Metric;
-use crate::mint;
 use crate::store::StoreError;
 
 /// Events read at once.
@@ -171,7 +170,7 @@ impl Dispatcher {
                 };
                 room.send(Ok(turns.run(work).await.map_err(|error| stop(broken_off(&error)))?));
                 if let Some(at) = at {
-                    Metric::FeedLag.took(&[], Duration::from_millis(mint::now().0.saturating_sub(at.0)));
+                    Metric::FeedLag.took(&[], Duration::from_millis(self.clock.now().0.saturating_sub(at.0)));
                 }
                 sent = revision;
             }

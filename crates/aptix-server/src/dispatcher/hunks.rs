@@ -98,7 +98,8 @@ impl Dispatcher {
         }));
         let state = self.state_when_free(workspace, &newest.batch);
         let Applying { workspace, request_id, origin, sent, .. } = applying.clone();
-        let record = Submission { workspace, request_id, batch: newest.batch, origin, sent }.into_record();
+        let record =
+            Submission { workspace, request_id, batch: newest.batch, origin, sent }.into_record(self.clock.now());
         let record = BatchRecord { state, source, ..record };
         let reserved = self.reserve(&record, quota).await?;
         let this = Arc::clone(self);

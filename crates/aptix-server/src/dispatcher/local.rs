@@ -22,7 +22,6 @@ use super::fit::{Fitted, fit};
 use super::refusal::Refusal;
 use super::report::lease_lost;
 use crate::metrics::Metric;
-use crate::mint;
 use crate::store::{BatchSelector, FileUpdate, LeaseProof, LocalAppended, LocalBatch, StoreError, retention};
 
 /// What was done on a workstation itself, as its agent reports it.
@@ -60,7 +59,7 @@ impl Dispatcher {
         let (checked, fitted) = (check(&local, &self.settings.limits), fit(&local.batch, &local.report));
         let LocalReport { workspace, id, batch, report, reverts, actor, reason } = local;
         let request_id = id.to_string().parse().map_err(|_| misfit("batchId", "it is no request id".to_owned()))?;
-        let now = mint::now();
+        let now = self.clock.now();
         let record = BatchRecord {
             id,
             workspace,

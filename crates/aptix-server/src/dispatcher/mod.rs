@@ -6,7 +6,6 @@ pub mod ask;
 pub mod batch_filter;
 pub mod cancel;
 mod claims;
-mod clock;
 pub mod decided;
 mod disk;
 mod disk_reserve;
@@ -47,6 +46,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_model::limits::Limits;
+use aptix_model::record::UnixMillis;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -54,12 +54,12 @@ use tracing::Instrument as _;
 
 use self::approvals::CurrentApprovals;
 use self::claims::Claims;
-use self::clock::Clock;
 use self::lease::Leases;
 use self::wake::Wakes;
 use crate::caller::Share;
 use crate::cpu_pool::Turnkeeper;
 use crate::room::Room;
+use crate::steady_clock::SteadyClock;
 use crate::store::{Store, StoreError};
 
 /// What the dispatcher holds itself to.
@@ -112,7 +112,7 @@ pub struct Dispatcher {
     transfers: Arc<Room>,
     uploads: Arc<Claims>,
     questions: Arc<Room>,
-    clock: Clock,
+    clock: SteadyClock,
     disk: disk::Disk,
     closing: CancellationToken,
     ending: CancellationToken,
@@ -123,6 +123,16 @@ impl Dispatcher {
     /// A dispatcher over this store, which has persons approve these batches.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, settings: Settings, approvals: impl Into<CurrentApprovals>) -> Arc<Self> {
+        Self::with_clock(store, settings, (approvals, SteadyClock::default()))
+    }
+
+    /// The same, which decides by this clock what has expired.
+    #[must_use]
+    pub fn with_clock(
+        store: Arc<dyn Store>,
+        settings: Settings,
+        (approvals, clock): (impl Into<CurrentApprovals>, SteadyClock),
+    ) -> Arc<Self> {
         Arc::new(Self {
             store,
             settings,
@@ -133,7 +143,7 @@ impl Dispatcher {
             transfers: Room::new(settings.transfers, settings.patience),
             uploads: Arc::default(),
             questions: Room::new(settings.questions, Duration::MAX),
-            clock: Clock::default(),
+            clock,
             disk: disk::Disk::new(settings.disk_reserve),
             closing: CancellationToken::new(),
             ending: CancellationToken::new(),
@@ -145,6 +155,18 @@ impl Dispatcher {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The time by which batches and blobs get old, and which records of steps have: no jump of the time of day shows in it.
+    #[must_use]
+    pub fn now(&self) -> UnixMillis {
+        self.clock.now()
+    }
+
+    /// [`Self::now`], or the time of day if that is earlier.
+    #[must_use]
+    pub fn earliest_now(&self) -> UnixMillis {
+        self.clock.earliest_now()
     }
 
     /// Cancelled once it takes no new work.

@@ -134,7 +134,7 @@ impl Dispatcher {
         let state = BatchState::Preparing.after(step).map_err(|error| {
             Refusal::denied(Failure::new(Reason::Internal, error.to_string()).hint("update aptix on the workstation"))
         })?;
-        let record = submission.into_record();
+        let record = submission.into_record(self.clock.now());
         let preparation = Preparation { plan, ..self.preparation(preparing) };
         Ok(BatchRecord { state, report, source: Source::Prepared(Box::new(preparation)), ..record })
     }

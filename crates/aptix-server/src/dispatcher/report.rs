@@ -21,7 +21,6 @@ use super::fit::{Fitted, fit};
 use super::refusal::{Refusal, not_found};
 use super::submit::request_reused;
 use crate::metrics::Metric;
-use crate::mint;
 use crate::store::{BatchSelector, FileUpdate, LeaseProof, Transition, Transitioned};
 
 /// What became of a batch, as its agent reports it.
@@ -81,7 +80,7 @@ impl Dispatcher {
                 reason: rejected_because(&report),
                 from: batch.state,
                 to,
-                at: mint::now(),
+                at: self.clock.now(),
                 lease: Some(lease),
                 report: Some(report.clone()),
                 files,

@@ -7,7 +7,7 @@ use aptix_model::batch::{Batch, FileEdit, FilePatch, Origin, Revert, Target};
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, RequestId, WorkspaceId};
 use aptix_model::reason::Reason;
-use aptix_model::record::{BatchRecord, Reverting, Sent, Source};
+use aptix_model::record::{BatchRecord, Reverting, Sent, Source, UnixMillis};
 use aptix_model::report::{FileReport, FileStatus};
 use aptix_model::state::BatchState;
 
@@ -60,7 +60,7 @@ impl Dispatcher {
             };
         }
         let batch = self.batch(&reversal.workspace, BatchSelector::Id(reversal.of)).await?;
-        Ok(Reverts::Anew(Box::new(record(reversal, inverse(&batch)?))))
+        Ok(Reverts::Anew(Box::new(record(reversal, inverse(&batch)?, self.clock.now()))))
     }
 }
 
@@ -73,11 +73,11 @@ pub enum Reverts {
     Anew(Box<BatchRecord>),
 }
 
-fn record(reversal: Reversal, batch: Batch) -> BatchRecord {
+fn record(reversal: Reversal, batch: Batch, now: UnixMillis) -> BatchRecord {
     let Reversal { workspace, of, request_id, origin, reason, author, sent } = reversal;
     let author = Actor { kind: ActorKind::Author, name: author };
     let submission = Submission { workspace, request_id, batch, origin, sent };
-    BatchRecord { source: Source::Revert(Reverting { of, author, reason }), ..submission.into_record() }
+    BatchRecord { source: Source::Revert(Reverting { of, author, reason }), ..submission.into_record(now) }
 }
 
 /// What takes a batch back: one file patch for each file that it changed, in its order.

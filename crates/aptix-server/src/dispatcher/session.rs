@@ -12,7 +12,6 @@ use tokio::time::{Instant, timeout_at};
 use super::Dispatcher;
 use super::refusal::{Refusal, not_found, shutting_down};
 use super::wake::Topic;
-use crate::mint;
 use crate::store::session::{ModeChange, ModeChanged, SESSIONS, SessionState, of};
 use crate::ticket::Asker;
 
@@ -108,7 +107,7 @@ impl Dispatcher {
     async fn ask_mode(self: &Arc<Self>, asked: &ModeAsked) -> Result<(Progress, Session), Refusal> {
         let this = Arc::clone(self);
         let ModeAsked { workspace, session, owner, request, to, by } = asked.clone();
-        let change = ModeChange { workspace, session, owner, request, to, by, at: mint::now() };
+        let change = ModeChange { workspace, session, owner, request, to, by, at: self.clock.now() };
         self.to_the_end(async move {
             let (workspace, session) = (change.workspace.clone(), change.session.clone());
             match this.store.set_mode(change).await? {

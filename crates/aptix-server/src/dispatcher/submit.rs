@@ -13,7 +13,7 @@ use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
 use aptix_model::id_block;
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::record::{BatchRecord, Preparation, Sent, Source};
+use aptix_model::record::{BatchRecord, Preparation, Sent, Source, UnixMillis};
 use aptix_model::state::BatchState;
 use aptix_telemetry::{Kind, Span};
 
@@ -41,12 +41,11 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// The batch with new ids, as [`Dispatcher::keep`] stores it. It has no revision yet.
+    /// The batch with new ids, as [`Dispatcher::keep`] stores it, submitted at `now` ([`Dispatcher::now`]). It has no revision yet.
     #[must_use]
-    pub fn into_record(self) -> BatchRecord {
+    pub fn into_record(self, now: UnixMillis) -> BatchRecord {
         let Self { workspace, request_id, batch, origin, sent } = self;
         let id = id_block::batch_id(mint::uuid());
-        let now = mint::now();
         BatchRecord {
             id,
             workspace,
@@ -190,7 +189,7 @@ impl Dispatcher {
     /// When the request id has another content, or the store fails.
     pub async fn rehearse(&self, submission: Submission) -> Result<BatchRecord, Refusal> {
         self.stored_before(&submission).await?;
-        let record = submission.into_record();
+        let record = submission.into_record(self.clock.now());
         Ok(BatchRecord { state: self.state_when_free(&record.workspace, &record.batch), ..record })
     }
 }

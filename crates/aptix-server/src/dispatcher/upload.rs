@@ -137,7 +137,7 @@ impl Dispatcher {
             upload.id = found.map(|found| found.upload);
             return upload.after(offset, found.map_or(0, |found| found.bytes)).await;
         }
-        let id = UploadId(mint::uuid());
+        let id = UploadId(mint::uuid_at(self.clock.now()));
         if upload.claim.is_some() {
             self.store.claim_upload(id, upload.workspace.clone(), blob).await?;
             // From now on the store counts it.

@@ -6,8 +6,8 @@
 mod registry;
 mod rights;
 mod secret;
-mod token_clock;
 
+use std::fmt;
 use std::sync::Arc;
 
 use aptix_model::failure::Failure;
@@ -30,6 +30,17 @@ pub enum Principal {
     Owner,
     /// The holder of a token.
     Holder(Arc<Held>),
+}
+
+/// As the log names who did something: `token NAME`, `owner`, or `anyone` while callers need no token.
+impl fmt::Display for Principal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Holder(held) => write!(out, "token {}", held.token.name),
+            Self::Owner => out.write_str("owner"),
+            Self::Anyone(_) => out.write_str("anyone"),
+        }
+    }
 }
 
 /// A token that is of use.

@@ -22,11 +22,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tonic::codegen::http::{HeaderMap, header};
 
-use super::token_clock::{HELD, TokenClock};
 use super::{Held, Principal, Secret, unauthenticated};
 use crate::caller::Caller;
 use crate::dispatcher::refusal::{Refusal, no_workspace};
 use crate::mint;
+use crate::steady_clock::{HELD, SteadyClock};
 use crate::store::access::{KeptToken, TOKENS, TokenAdded};
 use crate::store::{Store, StoreError};
 
@@ -36,7 +36,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The tokens of a store.
 pub struct Registry {
     store: Arc<dyn Store>,
-    clock: TokenClock,
+    clock: SteadyClock,
     /// The time when the tokens were read: one that expired later did so while this was looked at.
     began: UnixMillis,
     known: RwLock<Known>,
@@ -92,7 +92,7 @@ impl Registry {
         if !tokens.is_empty() {
             closed.cancel();
         }
-        let clock = TokenClock::begin();
+        let clock = SteadyClock::default();
         let now = clock.now();
         let mut open: Vec<_> = tokens.readable.into_iter().filter(|kept| kept.token.ended.is_none()).collect();
         // Of several that were for one certificate, one alone has not expired: it counts.

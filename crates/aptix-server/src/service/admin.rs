@@ -14,10 +14,12 @@ use super::retention;
 use super::server_status;
 use super::service_health::Health;
 use super::status::status;
+use crate::blob_sweep::BlobSweep;
 use crate::dispatcher::Dispatcher;
 use crate::dispatcher::refusal::{Refusal, no_workspace};
-use crate::identity::{NewToken, Registry};
+use crate::identity::{NewToken, Principal, Registry};
 use crate::retention::Retainer;
+use crate::store::retention::Retained;
 
 /// `AdminService` as a gRPC server.
 pub type AdminServer = v1::admin_service_server::AdminServiceServer<AdminService>;
@@ -28,6 +30,8 @@ pub struct AdminService {
     pub registry: Arc<Registry>,
     /// What removes what workspaces keep no longer.
     pub retainer: Arc<Retainer>,
+    /// What removes blobs that nothing names.
+    pub blob_sweep: Arc<BlobSweep>,
     /// Backups.
     pub backups: Backups,
     /// What there is.
@@ -52,6 +56,7 @@ impl v1::admin_service_server::AdminService for AdminService {
         &self,
         request: Request<v1::CreateTokenRequest>,
     ) -> Result<Response<v1::CreateTokenResponse>, Status> {
+        let by = Principal::of(&request)?.to_string();
         let request = request.into_inner();
         let asked = NewToken {
             name: wire::id("name", &request.name).map_err(status)?,
@@ -61,7 +66,7 @@ impl v1::admin_service_server::AdminService for AdminService {
             certificate: CertificateName::from_wire("certificate", &request.certificate).map_err(status)?,
         };
         let (token, secret) = self.registry.create(asked).await.map_err(status)?;
-        tracing::info!(token = %token.name, role = %token.role, scope = ?token.scope, "a token was made");
+        tracing::info!(token = %token.name, role = %token.role, scope = ?token.scope, by, "a token was made");
         Ok(Response::new(v1::CreateTokenResponse {
             token: Some(token.into()),
             secret: secret.map(|secret| secret.to_string()).unwrap_or_default(),
@@ -77,9 +82,10 @@ impl v1::admin_service_server::AdminService for AdminService {
         &self,
         request: Request<v1::RevokeTokenRequest>,
     ) -> Result<Response<v1::RevokeTokenResponse>, Status> {
+        let by = Principal::of(&request)?.to_string();
         let name = wire::id("name", &request.into_inner().name).map_err(status)?;
         let token = self.registry.revoke(name).await.map_err(status)?;
-        tracing::info!(token = %token.name, "a token was revoked");
+        tracing::info!(token = %token.name, by, "a token was revoked");
         Ok(Response::new(v1::RevokeTokenResponse { token: Some(token.into()) }))
     }
 
@@ -87,8 +93,12 @@ impl v1::admin_service_server::AdminService for AdminService {
         &self,
         request: Request<v1::CreateWorkspaceRequest>,
     ) -> Result<Response<v1::CreateWorkspaceResponse>, Status> {
-        let workspace = wire::id("workspaceId", &request.into_inner().workspace_id).map_err(status)?;
-        let is_new = self.registry.create_workspace(workspace).await.map_err(status)?;
+        let by = Principal::of(&request)?.to_string();
+        let workspace: WorkspaceId = wire::id("workspaceId", &request.into_inner().workspace_id).map_err(status)?;
+        let is_new = self.registry.create_workspace(workspace.clone()).await.map_err(status)?;
+        if is_new {
+            tracing::info!(WorkspaceId = %workspace, by, "a workspace was created");
+        }
         Ok(Response::new(v1::CreateWorkspaceResponse { is_new }))
     }
 
@@ -107,6 +117,15 @@ impl v1::admin_service_server::AdminService for AdminService {
             false => self.retainer.retain(workspace.clone()).await,
         };
         let outcome = outcome.map_err(status)?.ok_or_else(|| status(Refusal::denied(no_workspace(&workspace))))?;
+        let Retained { contents, records, has_more, .. } = outcome.retained;
+        if !request.dry_run {
+            if contents + records > 0 {
+                self.blob_sweep.expect_more();
+            }
+            if !has_more {
+                self.blob_sweep.sweep_again().await;
+            }
+        }
         Ok(Response::new(retention::response(&outcome)))
     }
 

@@ -341,7 +341,10 @@ impl BatchService {
                         log_repeated(&stored, began);
                         stored
                     }
-                    None => self.dispatcher.keep(submission.into_record(), &asker.peer.quota, began).await?,
+                    None => {
+                        let record = submission.into_record(self.dispatcher.now());
+                        self.dispatcher.keep(record, &asker.peer.quota, began).await?
+                    }
                 },
                 // It may be the retry of a batch that was stored under other limits: that is answered, not refused.
                 Err(refusal) => {

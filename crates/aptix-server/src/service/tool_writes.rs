@@ -135,7 +135,8 @@ impl Writing<'_> {
                     stored
                 }
                 None => {
-                    match self.dispatcher.keep(submission.into_record(), &self.asker.peer.quota, self.began).await {
+                    let record = submission.into_record(self.dispatcher.now());
+                    match self.dispatcher.keep(record, &self.asker.peer.quota, self.began).await {
                         Ok(stored) => stored,
                         // The mode of the session has changed in between.
                         Err(refusal) => return Ok(self.refused(self.tool.form, &for_model(refusal)?)),

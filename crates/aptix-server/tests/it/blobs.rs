@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aptix_model::batch::BlobRef;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::Uuid;
 use aptix_model::record::UnixMillis;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::create_file::Content;
 use aptix_model::wire::v1::file_selector::File;
 use aptix_server::dispatcher::Settings;
 use aptix_server::options::Options;
-use aptix_server::store::Store;
 use aptix_server::store::embedded::EmbeddedStore;
+use aptix_server::store::{Store, UploadId};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
@@ -18,6 +21,7 @@ use tonic::Code;
 use crate::server::{
     SOON, Server, applied, assert_refused, create_file, part_chunk, part_start, refusal, sha256, submit,
 };
+use crate::store_contract::{append, batch as stored_batch, workspace};
 
 fn blob(bytes: &[u8]) -> v1::BlobRef {
     v1::BlobRef { sha256: sha256(bytes), size_bytes: bytes.len() as u64 }
@@ -150,6 +154,64 @@ async fn the_server_sweeps_blobs() {
         }
         assert!(tokio::time::Instant::now() < deadline, "the blob is deleted");
         tokio::task::yield_now().await;
+    }
+}
+
+/// Stores a blob that nothing names, and an upload that was cut off, which began long ago.
+async fn long_ago(store: &EmbeddedStore, name: &str, number: u8) {
+    let uploads = [0, 1].map(|which| UploadId(Uuid::from_u128(u128::from(2 * number + which))));
+    let size = |which: u8| BlobRef { sha256: Sha256Digest::from_bytes([2 * number + which; 32]), size_bytes: 3 };
+    for upload in uploads {
+        store.put_chunk(upload, 0, b"abc".as_slice().into()).await.unwrap();
+    }
+    store.commit_upload(uploads[0], workspace(name), size(0)).await.unwrap();
+    store.claim_upload(uploads[1], workspace(name), size(1)).await.unwrap();
+}
+
+/// A server that is started again more often than `blob_retention` frees blobs and uploads all the same.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_runs_for_a_short_time_sweeps_blobs() {
+    const RETENTION: Duration = Duration::from_secs(24 * 3600);
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    long_ago(&store, "w", 1).await;
+    assert_eq!(store.used_bytes(workspace("w")).await, Ok(6));
+    store.close().await.unwrap();
+    drop(store);
+    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+    let options = Options { blob_retention: RETENTION, ..Options::default() };
+    let (began, server) = (tokio::time::Instant::now(), Server::over(Arc::clone(&store) as Arc<dyn Store>, options));
+    while store.used_bytes(workspace("w")).await != Ok(0) && began.elapsed() < RETENTION / 2 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    assert_eq!(store.used_bytes(workspace("w")).await, Ok(0), "after {:?}", began.elapsed());
+    server.stop().await.unwrap();
+}
+
+/// A batch that cannot be read keeps the blobs of its workspace, which it may name, and those of no other.
+#[tokio::test]
+async fn a_damaged_batch_keeps_no_blobs_of_other_workspaces() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+    let mut damaged = Vec::new();
+    for (number, name) in [(1, "v"), (2, "w"), (3, "x")] {
+        damaged.push(append(&store, stored_batch(u128::from(number), name, &format!("r{number}"))).await);
+        long_ago(&store, name, number).await;
+    }
+    store.close().await.unwrap();
+    drop(store);
+    let database = fjall::Database::builder(dir.path()).open().unwrap();
+    let records = database.keyspace("records", fjall::KeyspaceCreateOptions::default).unwrap();
+    records.insert([b"b", damaged[1].id.0.as_bytes().as_slice()].concat(), "damaged").unwrap();
+    records.remove([b"s", damaged[2].id.0.as_bytes().as_slice()].concat()).unwrap();
+    database.persist(fjall::PersistMode::SyncAll).unwrap();
+    drop((records, database));
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    assert_eq!(store.sweep_blobs(UnixMillis(u64::MAX)).await, Ok(4), "a blob of v, and an upload of each workspace");
+    let digests = || (1..=3).map(|number| Sha256Digest::from_bytes([2 * number; 32])).collect::<Vec<_>>();
+    for (index, (name, is_kept)) in [("v", false), ("w", true), ("x", true)].into_iter().enumerate() {
+        let sizes = store.blob_sizes(workspace(name), digests()).await.unwrap();
+        assert_eq!(sizes[index], is_kept.then_some(3), "{name}");
     }
 }
 

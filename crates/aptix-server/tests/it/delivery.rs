@@ -224,7 +224,7 @@ async fn a_batch_is_delivered_although_its_author_has_disconnected() {
         sent: aptix_model::record::Sent::default(),
     };
     dispatcher.check(&submission).await.unwrap();
-    let record = submission.into_record();
+    let record = submission.into_record(dispatcher.now());
     let id = record.id;
     let unlimited = CallQuota::default();
     tokio::select! {

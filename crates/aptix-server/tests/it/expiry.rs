@@ -1,13 +1,18 @@
 //! Prepared batches expire although other records are damaged, and stay expired after a start with a clock that was set back.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::state::BatchState;
 use aptix_model::wire::v1;
-use aptix_server::dispatcher::Settings;
+use aptix_server::dispatcher::approvals::Approvals;
+use aptix_server::dispatcher::approve::Consent;
+use aptix_server::dispatcher::plan_name::PlanName;
+use aptix_server::dispatcher::prepared::Freeing;
+use aptix_server::dispatcher::{Dispatcher, Settings};
 use aptix_server::options::Options;
+use aptix_server::steady_clock::SteadyClock;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{BatchSelector, Store};
@@ -17,6 +22,7 @@ use crate::server::{Clients, Server, assert_refused};
 use crate::store_contract::{append, batch, prepared, workspace};
 
 const HOUR: u64 = 3_600_000;
+const TEN_YEARS: u64 = 87_600 * HOUR;
 
 #[expect(clippy::disallowed_methods, reason = "a test compares with the time of day")]
 fn now() -> u64 {
@@ -122,4 +128,63 @@ async fn a_batch_that_waits_for_a_person_ends_no_other_early() {
     let server = Server::over(store, Options::default());
     let applied = server.connect().await.batches.apply_prepared(apply(&waiting)).await.unwrap();
     assert_eq!(applied.into_inner().batch.unwrap().state(), v1::BatchState::Approved);
+}
+
+/// What a clock reads: the time of day and the time that passed.
+type Reading = Arc<Mutex<(u64, Duration)>>;
+
+/// A dispatcher whose clock a test sets, with a prepared batch that expires in an hour and one that waits for a person for a week.
+async fn with_clock() -> (Arc<Dispatcher>, Reading, [BatchRecord; 2]) {
+    let start = batch(1, "w", "waits").updated.0;
+    let store = Arc::new(MemoryStore::default());
+    let waits = BatchRecord { state: BatchState::PendingApproval, ..batch(1, "w", "waits") };
+    let batches = [append(&store, prepared(2, "prepared", start + HOUR, None)).await, append(&store, waits).await];
+    let reading = Arc::new(Mutex::new((start, Duration::ZERO)));
+    let read = Arc::clone(&reading);
+    let clock = SteadyClock::of(move || {
+        let (time_of_day, passed) = *read.lock().unwrap();
+        (UnixMillis(time_of_day), passed)
+    });
+    let dispatcher = Dispatcher::with_clock(store, Settings::default(), (Approvals::default(), clock));
+    dispatcher.recall_time().await.unwrap();
+    (dispatcher, reading, batches)
+}
+
+/// A time of day that is ten years ahead for less than a minute ends no batch, neither in a sweep nor when its owner or a
+/// reviewer uses it.
+#[tokio::test]
+async fn a_time_of_day_that_jumps_ahead_for_a_moment_expires_nothing() {
+    let (dispatcher, reading, [plan, waits]) = with_clock().await;
+    let (start, truth) = (reading.lock().unwrap().0, |seconds| Duration::from_secs(seconds));
+    for seconds in [1, 30, 59] {
+        *reading.lock().unwrap() = (start + TEN_YEARS, truth(seconds));
+        assert_eq!(dispatcher.expire().await.unwrap(), 0, "after {seconds} s");
+    }
+    let applied = (PlanName::Batch(plan.id), freeing());
+    let freed = dispatcher.free(workspace("w"), plan.id, applied).await.unwrap();
+    assert_eq!(freed.state, BatchState::Approved);
+    assert!(freed.updated.0 <= start + 59_000, "no record has the time of day that jumped");
+    dispatcher.approve(workspace("w"), waits.id, Consent::default()).await.unwrap();
+}
+
+/// Where it stays ahead, as after the machine was suspended, batches whose time is over expire after a minute.
+#[tokio::test]
+async fn a_time_of_day_that_stays_ahead_expires_batches_after_a_minute() {
+    let (dispatcher, reading, [plan, waits]) = with_clock().await;
+    let start = reading.lock().unwrap().0;
+    let mut ended = Vec::new();
+    for seconds in [1, 31, 61, 91] {
+        *reading.lock().unwrap() = (start + TEN_YEARS, Duration::from_secs(seconds));
+        ended.push(dispatcher.expire().await.unwrap());
+    }
+    assert_eq!(ended, [0, 0, 2, 0]);
+    // Set right again, it revives neither.
+    *reading.lock().unwrap() = (start, Duration::from_secs(92));
+    let applied = (PlanName::Batch(plan.id), freeing());
+    dispatcher.free(workspace("w"), plan.id, applied).await.unwrap_err();
+    dispatcher.approve(workspace("w"), waits.id, Consent::default()).await.unwrap_err();
+}
+
+fn freeing() -> Freeing {
+    Freeing { owner: "ann".parse().unwrap(), request: "apply".parse().unwrap(), token: None }
 }

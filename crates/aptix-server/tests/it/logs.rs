@@ -5,7 +5,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, Once};
 
 use aptix_model::id::HistoryId;
+use aptix_model::token::{Role, Scope};
 use aptix_model::wire::v1;
+use aptix_server::identity::Principal;
 use aptix_server::options::Options;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::wrapper::Wrapper;
@@ -15,6 +17,7 @@ use tokio::sync::watch;
 use tonic::Code;
 use tracing::subscriber::DefaultGuard;
 
+use crate::identity::{admin, make, new, store_with_workspaces, with};
 use crate::server::{Server, applied, create_text, failed, line_patch, next_event, refusal, submit, two_changes};
 
 /// A log for the whole program, besides those of the tests: with it, every event always has an interested subscriber, also
@@ -300,4 +303,33 @@ async fn an_unexpected_error_is_logged_and_not_shown() {
     let logged = log.lines();
     let failed: Vec<_> = logged.iter().filter(|line| line["message"] == "call failed in the store").collect();
     assert!(failed.len() == 1 && failed[0].to_string().contains("/dev/secret"), "{logged:?}");
+}
+
+/// Who made or ended a token, or created a workspace, is in the log by the name of their token.
+#[tokio::test]
+async fn what_an_operator_does_is_logged_with_their_token() {
+    let log = Log::begin();
+    let (store, registry) = store_with_workspaces().await;
+    let operator = make(&registry, new("olga", Role::Operator, Scope::All, None)).await;
+    let server = Server::over(store, Options::default());
+    let clients = server.connect().await;
+    let token = v1::CreateTokenRequest {
+        name: "laptop".to_owned(),
+        role: v1::Role::Agent.into(),
+        workspace_id: "own".to_owned(),
+        ..Default::default()
+    };
+    admin(&clients).create_token(with(&operator, token)).await.unwrap();
+    admin(&clients).revoke_token(with(&operator, v1::RevokeTokenRequest { name: "laptop".to_owned() })).await.unwrap();
+    for _ in 0..2 {
+        let workspace = v1::CreateWorkspaceRequest { workspace_id: "new".to_owned() };
+        admin(&clients).create_workspace(with(&operator, workspace)).await.unwrap();
+    }
+    let lines: Vec<_> = log.lines().into_iter().filter(|line| line["by"].is_string()).collect();
+    let said = lines.iter().map(|line| (line["message"].as_str().unwrap(), line["by"].as_str().unwrap()));
+    let by = "token olga";
+    let expected = [("a token was made", by), ("a token was revoked", by), ("a workspace was created", by)];
+    assert_eq!(said.collect::<Vec<_>>(), expected, "what was there before is not created again");
+    assert_eq!((lines[1]["token"].as_str(), lines[2]["WorkspaceId"].as_str()), (Some("laptop"), Some("new")));
+    assert_eq!(Principal::Owner.to_string(), "owner");
 }

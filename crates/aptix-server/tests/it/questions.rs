@@ -343,7 +343,7 @@ async fn an_agent_that_is_held_up_harms_itself_alone() {
     let (workspace, request_id) = ("w".parse().unwrap(), "r".parse().unwrap());
     let (origin, sent) = (aptix_model::batch::Origin::default(), aptix_model::record::Sent::default());
     let submission = Submission { workspace, request_id, batch, origin, sent };
-    server.keep(submission.into_record(), &CallQuota::default(), std::time::Instant::now()).await.unwrap();
+    server.keep(submission.into_record(server.now()), &CallQuota::default(), std::time::Instant::now()).await.unwrap();
     assert!(matches!(agent.next().await, Delivery::Event(_)));
     // Cancellations wait to be sent, and nothing is taken.
     calls.shutdown().await;

@@ -3,7 +3,13 @@
 use std::path::Path;
 use std::process::Command;
 
+use aptix_model::batch::BlobRef;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::Uuid;
 use aptix_model::wire::v1;
+use aptix_server::mint;
+use aptix_server::store::embedded::EmbeddedStore;
+use aptix_server::store::{Store, UploadId};
 use tempfile::NamedTempFile;
 use tokio::time::timeout;
 use tonic::Code;
@@ -11,6 +17,7 @@ use tonic::transport::Endpoint;
 
 use crate::process::Program;
 use crate::server::{Clients, SOON, applied, create_text, refusal, submit};
+use crate::store_contract::workspace;
 
 const ONE: &str = "[retention]\ncontent_batches = 1\n";
 
@@ -136,4 +143,26 @@ async fn a_call_removes_by_the_configuration_alone() {
     let absent = v1::RetainWorkspaceRequest { workspace_id: "absent".to_owned(), ..request };
     let refused = admin.retain_workspace(crate::identity::with(&token, absent)).await.unwrap_err();
     assert_eq!(refused.code(), Code::NotFound);
+}
+
+/// The command removes blobs that nothing names, if they are older than the server keeps them; a dry run does not.
+#[tokio::test]
+async fn the_command_frees_what_nothing_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let (w, blob) = (workspace("w"), BlobRef { sha256: Sha256Digest::from_bytes([7; 32]), size_bytes: 3 });
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    for (upload, sha256) in [(UploadId(Uuid::from_u128(5)), blob.sha256), (UploadId(mint::uuid()), Sha256Digest::EMPTY)]
+    {
+        store.put_chunk(upload, 0, b"abc".as_slice().into()).await.unwrap();
+        store.commit_upload(upload, w.clone(), BlobRef { sha256, ..blob }).await.unwrap();
+    }
+    store.create_workspace(w.clone()).await.unwrap();
+    store.close().await.unwrap();
+    drop(store);
+    for (arguments, left) in [(&["--dry-run"][..], 6), (&[], 3)] {
+        assert_eq!(retention(dir.path(), arguments).0, Some(0));
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        assert_eq!(store.used_bytes(w.clone()).await, Ok(left), "{arguments:?}");
+        store.close().await.unwrap();
+    }
 }

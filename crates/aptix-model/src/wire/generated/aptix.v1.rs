@@ -531,6 +531,10 @@ pub mod admin_service_client {
         /// Removes what a workspace keeps no longer by the server's configuration, or only counts it. The server does the same at
         /// intervals. A call removes a bounded part: while the answer has has_more, call again.
         ///
+        /// A call without dry_run whose answer has no has_more also removes, of every workspace, the blobs that no batch and no file names
+        /// and the uploads that were not finished, if they are older than the server's blob_retention_seconds. It is not repeated within a
+        /// minute of the last such removal, unless a call removed content or records since. A failure of it is logged and fails no call.
+        ///
         /// Errors:
         /// - INVALID_ARGUMENT: the id is not one, or limits are given without dry_run.
         /// - NOT_FOUND: there is no such workspace.
@@ -668,6 +672,10 @@ pub mod admin_service_server {
         >;
         /// Removes what a workspace keeps no longer by the server's configuration, or only counts it. The server does the same at
         /// intervals. A call removes a bounded part: while the answer has has_more, call again.
+        ///
+        /// A call without dry_run whose answer has no has_more also removes, of every workspace, the blobs that no batch and no file names
+        /// and the uploads that were not finished, if they are older than the server's blob_retention_seconds. It is not repeated within a
+        /// minute of the last such removal, unless a call removed content or records since. A failure of it is logged and fails no call.
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the id is not one, or limits are given without dry_run.
@@ -2419,8 +2427,9 @@ pub struct Preparation {
     /// by one of its own kind alone.
     #[prost(string, tag = "2")]
     pub kind: ::prost::alloc::string::String,
-    /// From when on, by the server's clock, it can no more be applied. A clock that is set back while the server runs revives
-    /// nothing; a server that starts with an earlier clock follows it for batches that are not BATCH_STATE_EXPIRED yet.
+    /// From when on, by the server's clock, it can no more be applied. While the server runs, a time of day that is set back revives
+    /// nothing, and one that is more than an hour ahead counts once it was so for a minute; a server that starts
+    /// with an earlier clock follows it for batches that are not BATCH_STATE_EXPIRED yet, unless a batch records a later time.
     #[prost(message, optional, tag = "3")]
     pub expire_time: ::core::option::Option<::prost_types::Timestamp>,
     /// What it would do. Absent if that was refused: then the batch is BATCH_STATE_FAILED or BATCH_STATE_REJECTED, and its report

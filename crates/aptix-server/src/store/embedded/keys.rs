@@ -162,6 +162,12 @@ pub(super) fn event(workspace: &WorkspaceId, revision: Revision) -> Key {
     of_workspace(b'e', workspace, &[&revision.0.to_be_bytes()])
 }
 
+/// The workspace of a revision that stored a batch.
+pub(super) fn workspace_of_listed(key: &[u8]) -> Option<WorkspaceId> {
+    let (rest, _) = key.strip_prefix(LISTED)?.split_last_chunk::<8>()?;
+    str::from_utf8(rest.strip_suffix(&[0])?).ok()?.parse().ok()
+}
+
 /// Which batch a revision stored.
 pub(super) fn listed(workspace: &WorkspaceId, revision: Revision) -> Key {
     of_workspace(b'l', workspace, &[&revision.0.to_be_bytes()])

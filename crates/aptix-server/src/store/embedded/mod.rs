@@ -75,7 +75,7 @@ use super::{
     WorkspaceCounts,
 };
 use crate::cpu_pool::Turnkeeper;
-use crate::mint;
+use crate::steady_clock::SteadyClock;
 
 /// How many writes may wait for the committer; further ones wait to wait.
 const QUEUE: usize = GROUP;
@@ -89,6 +89,8 @@ pub struct EmbeddedStore {
     /// Uploads to be discarded for which the queue had no room.
     overflow: Arc<Mutex<Vec<UploadId>>>,
     attention: Arc<Attention>,
+    /// The time by which callers ask about blobs.
+    clock: Arc<SteadyClock>,
     /// Held while blobs are swept.
     sweeping: tokio::sync::Mutex<()>,
     tokens_needed: Arc<Needed>,
@@ -173,6 +175,7 @@ impl EmbeddedStore {
             groups,
             overflow,
             attention,
+            clock: Arc::default(),
             sweeping: tokio::sync::Mutex::default(),
             tokens_needed,
             committer: Mutex::new(Some(committer)),
@@ -347,9 +350,8 @@ impl Store for EmbeddedStore {
     }
 
     fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {
-        let attention = Arc::clone(&self.attention);
+        let (attention, asked) = (Arc::clone(&self.attention), self.clock.now());
         self.read(move |now| {
-            let asked = mint::now();
             let sizes = digests.into_iter().map(|digest| {
                 let size = now.blob_size(&workspace, &digest)?;
                 Ok(size.filter(|_| attention.notice(&workspace, digest, asked)))
@@ -394,10 +396,10 @@ impl Store for EmbeddedStore {
     }
 
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
-        let attention = Arc::clone(&self.attention);
+        let (attention, clock) = (Arc::clone(&self.attention), Arc::clone(&self.clock));
         let is_new = self.write(Flush::Now, move |view| {
             let (is_new, puts) = unfinished::commit(view, upload, &workspace, blob)?;
-            attention.came(&workspace, blob.sha256, mint::now());
+            attention.came(&workspace, blob.sha256, clock.now());
             Ok((is_new, puts))
         });
         Box::pin(async move {

@@ -137,42 +137,108 @@ pub(super) fn begun(upload: UploadId) -> UnixMillis {
     UnixMillis(u64::try_from(upload.0.as_u128() >> 80).unwrap_or(u64::MAX))
 }
 
+/// Blobs that may be removed.
+type Found = HashMap<Named, Marker>;
+
+/// Records that cannot be read, and may name any blob of their workspaces.
+#[derive(Default)]
+struct Unreadable {
+    workspaces: HashSet<WorkspaceId>,
+    /// Batches whose workspaces are looked up.
+    batches: HashSet<BatchId>,
+    records: usize,
+    first: Option<StoreError>,
+}
+
+impl Unreadable {
+    fn note(&mut self, error: StoreError) {
+        self.records += 1;
+        self.first.get_or_insert(error);
+    }
+}
+
 impl Instant<'_> {
-    /// Every blob that came before a time and that no batch and no file of its workspace names.
+    /// Every blob that came before a time and that no batch and no file of its workspace names. A batch or a file that cannot be
+    /// read may name any blob of its workspace: those stay, and one warning is logged.
     pub(super) fn unnamed(&self, before: UnixMillis) -> Result<Vec<(Named, Marker)>, StoreError> {
-        let mut found = HashMap::new();
+        let (mut found, mut unreadable) = (HashMap::new(), Unreadable::default());
         for entry in self.snapshot.prefix(&self.tables.records, keys::BLOBS) {
             let (key, value) = entry.into_inner().map_err(failed("list blobs"))?;
-            let marker = record::decode_marker(&value)?;
-            if let Some(blob) = keys::blob_of(&key).filter(|_| begun(marker.upload) < before) {
-                found.insert(blob, marker);
+            let Some(blob) = keys::blob_of(&key) else { continue };
+            match record::decode_marker(&value) {
+                Ok(marker) if begun(marker.upload) < before => drop(found.insert(blob, marker)),
+                Ok(_) => {}
+                Err(error) => unreadable.note(error),
             }
         }
-        if found.is_empty() {
-            return Ok(Vec::new());
+        if !found.is_empty() {
+            self.keep_named_by_files(&mut found, &mut unreadable)?;
+            self.keep_named_by_batches(&mut found, &mut unreadable)?;
+            self.keep_of_unreadable(&mut found, &mut unreadable)?;
         }
+        if let Some(error) = &unreadable.first {
+            let (records, workspaces) = (unreadable.records, unreadable.workspaces.len());
+            tracing::warn!(records, workspaces, %error, "blobs are kept that damaged records may name");
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    fn keep_named_by_files(&self, found: &mut Found, unreadable: &mut Unreadable) -> Result<(), StoreError> {
         for entry in self.snapshot.prefix(&self.tables.records, keys::FILES) {
             let (key, value) = entry.into_inner().map_err(failed("list files"))?;
-            if let Some(workspace) = keys::workspace_of_file(&key) {
-                found.remove(&(workspace, record::decode_file(&value)?.content.sha256));
+            let Some(workspace) = keys::workspace_of_file(&key) else { continue };
+            match record::decode_file(&value) {
+                Ok(file) => drop(found.remove(&(workspace, file.content.sha256))),
+                Err(error) => {
+                    unreadable.note(error);
+                    unreadable.workspaces.insert(workspace);
+                }
             }
         }
+        Ok(())
+    }
+
+    fn keep_named_by_batches(&self, found: &mut Found, unreadable: &mut Unreadable) -> Result<(), StoreError> {
         for entry in self.snapshot.prefix(&self.tables.records, keys::BATCHES) {
             let (key, value) = entry.into_inner().map_err(failed("list batches"))?;
             let Some(id) = key.get(1..).and_then(|id| Uuid::from_slice(id).ok()).map(BatchId) else { continue };
-            // A batch that cannot be read may name any blob.
-            let Some(state) = self.get(&keys::state(id))? else {
-                return Err(StoreError::Corrupt {
-                    what: format!("batch {id}"),
-                    why: "its state is missing".to_owned(),
-                });
-            };
-            let batch = batch_record::decode_batch(id, &value, &state)?;
-            for digest in named_by(&batch) {
-                found.remove(&(batch.workspace.clone(), digest));
+            match self.decoded(id, &value) {
+                Ok(batch) => {
+                    for digest in named_by(&batch) {
+                        found.remove(&(batch.workspace.clone(), digest));
+                    }
+                }
+                Err(error) => {
+                    unreadable.note(error);
+                    unreadable.batches.insert(id);
+                }
             }
         }
-        Ok(found.into_iter().collect())
+        Ok(())
+    }
+
+    fn decoded(&self, id: BatchId, value: &[u8]) -> Result<BatchRecord, StoreError> {
+        let missing = || StoreError::Corrupt { what: format!("batch {id}"), why: "its state is missing".to_owned() };
+        batch_record::decode_batch(id, value, &self.get(&keys::state(id))?.ok_or_else(missing)?)
+    }
+
+    /// Keeps the blobs of workspaces with records that cannot be read; all blobs, if the list of batches does not have the workspace
+    /// of one of them.
+    fn keep_of_unreadable(&self, found: &mut Found, unreadable: &mut Unreadable) -> Result<(), StoreError> {
+        if !unreadable.batches.is_empty() {
+            for entry in self.snapshot.prefix(&self.tables.records, keys::LISTED) {
+                let (key, value) = entry.into_inner().map_err(failed("list batches"))?;
+                let listed = record::decode_id(&value).ok().zip(keys::workspace_of_listed(&key));
+                let listed = listed.filter(|(id, _)| unreadable.batches.remove(id));
+                unreadable.workspaces.extend(listed.map(|(_, workspace)| workspace));
+            }
+        }
+        if unreadable.batches.is_empty() {
+            found.retain(|(workspace, _), _| !unreadable.workspaces.contains(workspace));
+        } else {
+            found.clear();
+        }
+        Ok(())
     }
 }
 
