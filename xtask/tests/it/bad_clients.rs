@@ -6,6 +6,7 @@
 //! Every abuse comes from the address that the quiet client has as well, so that no limit by address helps it.
 
 mod agents;
+mod floods;
 mod idle_agents;
 mod raw;
 mod trickle;
