@@ -5,7 +5,9 @@
 //!
 //! Every abuse comes from the address that the quiet client has as well, so that no limit by address helps it.
 
+mod agent_storm;
 mod agents;
+mod floods;
 mod idle_agents;
 mod raw;
 mod trickle;

@@ -22,6 +22,7 @@ mod drain;
 mod events;
 mod failed_flush;
 mod fuzz;
+mod half_open;
 mod line_patches;
 mod listed;
 mod live;

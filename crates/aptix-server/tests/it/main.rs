@@ -67,6 +67,7 @@ mod tool_writes;
 mod tools;
 mod traced;
 mod unacceptable;
+mod undecodable;
 mod upgrade;
 mod uploads;
 mod waiting_calls;

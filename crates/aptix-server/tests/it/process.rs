@@ -42,6 +42,13 @@ impl Program {
         self.child.as_mut().and_then(|child| child.stderr.take()).unwrap()
     }
 
+    /// The most bytes of its address space that it ever had, whether it used them or not.
+    pub(crate) fn most_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap();
+        let size = status.lines().find_map(|line| line.strip_prefix("VmPeak:")).unwrap();
+        size.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([name, &self.pid.to_string()]).status().unwrap();
         assert!(sent.success());

@@ -15,7 +15,7 @@ use crate::moment::pass;
 use crate::process::{Server, Setup, Tokens, WORKSPACES};
 
 /// How many there are when memory and processor time are looked at.
-const COUNTS: [usize; 2] = [1_000, 9_000];
+const COUNTS: [usize; 3] = [1_000, 9_000, 10_000];
 /// How many there are before the first look at the memory.
 const EARLIER: usize = 100;
 /// How many are opened at one time.

@@ -60,7 +60,7 @@ enum Subject {
     Submit,
     /// From the call that submits a batch until its author learns that it was applied, beside the sum of its floors
     EndToEnd,
-    /// Memory and processor time of 1,000 and 9,000 streams on which nothing happens
+    /// Memory and processor time of 1,000, 9,000 and 10,000 streams on which nothing happens
     Idle,
     /// Answers each message with itself; the other benches start it
     #[value(hide = true)]
