@@ -125,6 +125,7 @@ where
         never = dispatcher.watch_disk() => match never {},
         never = admission.watch_answers() => match never {},
         never = dispatcher.look_again() => match never {},
+        never = dispatcher.finish_deletions() => match never {},
         never = sweep(store.as_ref(), options.blob_retention) => match never {},
         never = retainer.run(options.retention_interval) => match never {},
         never = expire(&dispatcher) => match never {},

@@ -8,6 +8,7 @@ pub mod cancel;
 mod claims;
 mod clock;
 pub mod decided;
+pub mod deletion;
 mod disk;
 mod disk_reserve;
 pub mod early;
