@@ -304,13 +304,13 @@ async fn has_no_backup(store: &Arc<dyn Store>, file: &Path) {
     copy.close().await.unwrap();
 }
 
-/// A start takes nothing for lost that was deleted: neither after a cut between the commit and its mark, nor while the journal
-/// still has the first events of a workspace that was created anew.
+/// A start takes nothing for lost that was deleted: neither with marks from before the deletion, nor while the journal still has
+/// the first events of a workspace that was created anew.
 #[tokio::test]
 async fn what_was_deleted_is_not_lost() {
     let dir = memory_or_disk();
     let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
-    for number in 1..=5 {
+    for number in 1..=130 {
         append(&store, batch(number, "w", &format!("r{number}"))).await;
     }
     store.close().await.unwrap();
@@ -319,12 +319,16 @@ async fn what_was_deleted_is_not_lost() {
     drop(store);
     let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
     store.begin_deletion(workspace("w"), ENDED).await.unwrap();
+    // After these its newest event is removed, and some other records are not.
+    for _ in 0..2 {
+        assert!(!store.continue_deletion(workspace("w")).await.unwrap().unwrap().is_done);
+    }
     store.close().await.unwrap();
     drop(store);
     std::fs::write(&marks, before).unwrap();
     let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
     delete_rest(&store, "w").await;
-    append(&store, batch(6, "w", "r6")).await;
+    append(&store, batch(200, "w", "r200")).await;
     store.close().await.unwrap();
     drop(store);
     assert_eq!(verify(dir.path()).unwrap().damages, Vec::<String>::new());
