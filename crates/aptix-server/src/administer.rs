@@ -1,8 +1,9 @@
-//! The commands that make and revoke tokens, create workspaces and show how the server is: asked of the server that uses the data
+//! The commands that make and revoke tokens, create and delete workspaces and show how the server is: asked of the server that uses the data
 //! directory, or, while none does and the command is not about the server itself, of one that runs for as long as the command.
 
 mod retention;
 mod status;
+mod workspace;
 
 use std::fs::{DirBuilder, File};
 use std::io::Write;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use aptix_model::id::{IdError, TokenName, WorkspaceId};
+use aptix_model::id::{IdError, TokenName};
 use aptix_model::record::UnixMillis;
 use aptix_model::token::{CertificateName, Ended, Ending, Role, Scope, Token};
 use aptix_model::wire;
@@ -31,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::retention::{RetentionCommand, retention};
 pub(crate) use self::status::{StatusCommand, status};
+pub(crate) use self::workspace::{WorkspaceCommand, workspace};
 
 /// How long a command waits for a data directory that another process has.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -77,22 +79,6 @@ pub(crate) enum TokenCommand {
     Revoke {
         /// Its name
         name: TokenName,
-        #[command(flatten)]
-        order: Order,
-    },
-}
-
-#[derive(clap::Subcommand)]
-pub(crate) enum WorkspaceCommand {
-    /// Creates a workspace, unless there is one already
-    Create {
-        /// Its id
-        id: WorkspaceId,
-        #[command(flatten)]
-        order: Order,
-    },
-    /// Lists all workspaces
-    List {
         #[command(flatten)]
         order: Order,
     },
@@ -155,23 +141,6 @@ pub(crate) async fn token(command: TokenCommand) -> anyhow::Result<()> {
         TokenCommand::Revoke { name, order } => {
             let token = ask(&order, New::Refused, async |owner| owner.revoke_token(&name).await).await?;
             say(&format!("token {name} has ended: {}", about(&token).join(", ")));
-        }
-    }
-    Ok(())
-}
-
-/// Carries out a command about workspaces.
-///
-/// # Errors
-/// When it is refused, or the data directory cannot be used.
-pub(crate) async fn workspace(command: WorkspaceCommand) -> anyhow::Result<()> {
-    match command {
-        WorkspaceCommand::Create { id, order } => {
-            let is_new = ask(&order, New::Made, async |owner| owner.create_workspace(&id).await).await?;
-            say(&format!("{} workspace {id}", if is_new { "created" } else { "there is already a" }));
-        }
-        WorkspaceCommand::List { order } => {
-            print(&ask(&order, New::Read, async |owner| owner.list_workspaces().await).await?)?
         }
     }
     Ok(())

@@ -206,7 +206,7 @@ fn verify(data_dir: &Path) -> anyhow::Result<ExitCode> {
         writeln!(out, "damage: {damage}")?;
     }
     for note in &found.notes {
-        writeln!(out, "note: {note}: nothing that follows was acknowledged")?;
+        writeln!(out, "note: {note}")?;
     }
     let Findings { records, blob_bytes, damages, .. } = &found;
     writeln!(out, "{records} records and {blob_bytes} bytes of blobs were read, {} damages", damages.len())?;

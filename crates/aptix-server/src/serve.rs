@@ -119,6 +119,7 @@ where
         never = dispatcher.watch_disk() => match never {},
         never = admission.watch_answers() => match never {},
         never = dispatcher.look_again() => match never {},
+        never = dispatcher.finish_deletions() => match never {},
         never = blob_sweep.run() => match never {},
         never = retainer.run(options.retention_interval) => match never {},
         never = expire(&dispatcher) => match never {},

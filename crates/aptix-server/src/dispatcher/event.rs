@@ -50,6 +50,7 @@ impl Dispatcher {
             Ok(None) => {
                 // If both were removed since the event was read, that is no damage: the error is COMPACTED.
                 self.store.events(workspace.clone(), Revision(revision.0.saturating_sub(1)), 1).await?;
+                self.not_deleted(workspace).await?;
                 damaged(lost(id).to_string())
             }
             // A reader skips a damaged batch for ever, so a failure that will pass is not damage.

@@ -18,8 +18,8 @@ use super::event::WorkspaceEvent;
 use super::lease::{Claim, LeaseSecret, secret_digest};
 use super::questions::{Answered, Asked, Questions};
 use super::refusal::Refusal;
-use super::stream::{FeedEnd, Items, Outlet, Start, Stop, WatchError, broken_off, stop};
-use super::wake::Topic;
+use super::stream::{FeedEnd, Items, Outlet, Start, Stop, WatchError, broken_off, check_workspace, stop};
+use super::wake::{Topic, Waker};
 use crate::cpu_pool::Turnkeeper;
 use crate::metrics::Metric;
 use crate::store::StoreError;
@@ -69,6 +69,7 @@ impl Dispatcher {
     ) -> Result<Items<T>, WatchError> {
         let Hello { workspace, agent, from, held, presence } = hello;
         let slot = self.stream_slot()?;
+        let waker = self.wakes.subscribe(Topic::Workspace(workspace.clone()));
         let after = self.begin(&workspace, from).await?;
         let version = presence.version.clone();
         let questions = Questions::new(agent.clone(), presence);
@@ -85,7 +86,7 @@ impl Dispatcher {
             let sending = async {
                 this.hand_over(&outlet, encode(lease)).await?;
                 tokio::try_join!(
-                    this.stream_events(&workspace, after, &outlet, (&turns, &encode)),
+                    this.stream_events((&workspace, waker), after, &outlet, (&turns, &encode)),
                     this.stream_questions(&questions, &outlet, &*encode),
                 )
             };
@@ -146,20 +147,21 @@ impl Dispatcher {
     /// Streams the events after a revision until the stream ends.
     async fn stream_events<T: Send + 'static>(
         &self,
-        workspace: &WorkspaceId,
+        (workspace, mut waker): (&WorkspaceId, Waker),
         after: Revision,
         outlet: &Outlet<T>,
         (turns, encode): (&Turnkeeper, &Arc<impl Fn(Delivery) -> T + Send + Sync + 'static>),
     ) -> Result<std::convert::Infallible, Stop> {
-        let mut waker = self.wakes.subscribe(Topic::Workspace(workspace.clone()));
         let mut sent = after;
         loop {
             let events = self.store.events(workspace.clone(), sent, PAGE).await.map_err(stop)?;
+            check_workspace(&waker, workspace)?;
             let more = events.len() == PAGE;
             for event in events {
                 let began = Instant::now();
                 let room = self.room(outlet).await?;
                 let mut event = self.event(workspace, event).await.map_err(stop)?;
+                check_workspace(&waker, workspace)?;
                 let (revision, at) = (event.revision, event.facts.as_ref().map(|facts| facts.at));
                 // What waits for its receiver is as small as what is sent.
                 let encode = Arc::clone(encode);

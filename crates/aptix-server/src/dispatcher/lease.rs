@@ -169,6 +169,11 @@ impl Leases {
         self.lock().ended.when.get(workspace).map(|(at, _)| *at)
     }
 
+    /// Forgets when the last lease of a workspace ended: the workspace is being deleted.
+    pub(super) fn forget(&self, workspace: &WorkspaceId) {
+        self.lock().ended.remove(workspace);
+    }
+
     /// How many leases are held.
     pub(super) fn count(&self) -> u64 {
         self.lock().holders.len() as u64

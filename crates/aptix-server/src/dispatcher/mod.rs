@@ -7,6 +7,7 @@ pub mod batch_filter;
 pub mod cancel;
 mod claims;
 pub mod decided;
+pub mod deletion;
 mod disk;
 mod disk_reserve;
 pub mod early;

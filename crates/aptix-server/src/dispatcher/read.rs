@@ -175,6 +175,14 @@ impl Dispatcher {
         Ok(self.cursor(revision, digest))
     }
 
+    /// Fails where a record is missing because its workspace is being deleted.
+    pub(super) async fn not_deleted(&self, workspace: &WorkspaceId) -> Result<(), StoreError> {
+        match self.store.newest(workspace.clone()).await? {
+            Some(_) => Ok(()),
+            None => Err(StoreError::BeingDeleted { workspace: workspace.clone() }),
+        }
+    }
+
     /// The newest revision of a workspace that must exist.
     pub(super) async fn existing(&self, workspace: &WorkspaceId) -> Result<Revision, ReadError> {
         let newest = self.store.newest(workspace.clone()).await?;

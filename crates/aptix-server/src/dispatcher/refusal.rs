@@ -77,6 +77,7 @@ impl From<StoreError> for Refusal {
         Self::denied(match error {
             StoreError::Compacted { oldest } => return compacted(oldest, None),
             StoreError::Closed => shutting_down(),
+            StoreError::BeingDeleted { workspace } => being_deleted(&workspace),
             StoreError::ReadOnly { .. } => {
                 tracing::error!(%error, "call refused by the store");
                 Failure::new(Reason::Unavailable, "the server's store takes no writes at present")
@@ -153,6 +154,13 @@ pub fn agent_lost() -> Failure {
 pub fn no_workspace(workspace: &WorkspaceId) -> Failure {
     Failure::new(Reason::NotFound, format!("there is no workspace {workspace}"))
         .hint("a workspace is created by its first batch, its first agent, or `aptix-server workspace create`")
+}
+
+/// The workspace is being deleted: to its callers there is none.
+#[must_use]
+pub fn being_deleted(workspace: &WorkspaceId) -> Failure {
+    Failure::new(Reason::NotFound, format!("there is no workspace {workspace}: it is being deleted"))
+        .hint("it can be created anew once `aptix-server workspace delete` has ended")
 }
 
 /// A bounded resource is used up.

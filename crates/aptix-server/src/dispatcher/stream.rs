@@ -279,6 +279,14 @@ pub(super) fn stop(error: StoreError) -> Stop {
     Some(FeedEnd::Store(error))
 }
 
+/// Ends a stream whose workspace was deleted since it began.
+pub(super) fn check_workspace(waker: &Waker, workspace: &WorkspaceId) -> Result<(), Stop> {
+    match waker.has_ended() {
+        true => Err(stop(StoreError::BeingDeleted { workspace: workspace.clone() })),
+        false => Ok(()),
+    }
+}
+
 pub(super) fn lost(id: BatchId) -> StoreError {
     StoreError::Corrupt { what: format!("batch {id}"), why: "it is missing although an event names it".to_owned() }
 }

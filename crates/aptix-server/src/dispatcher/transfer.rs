@@ -72,7 +72,10 @@ impl Dispatcher {
         let (mut hasher, mut left) = (Sha256::new(), size);
         for index in 0.. {
             let chunk = self.store.blob_chunk(workspace.clone(), digest, index).await.map_err(stop)?;
-            let chunk = chunk.ok_or_else(|| stop(damaged(&digest, "a chunk is missing")))?;
+            let Some(chunk) = chunk else {
+                self.not_deleted(&workspace).await.map_err(stop)?;
+                return Err(stop(damaged(&digest, "a chunk is missing")));
+            };
             hasher.update(&chunk);
             left = left.saturating_sub(chunk.len() as u64);
             // The last chunk is held back until the whole is known to be right.

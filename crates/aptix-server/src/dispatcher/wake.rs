@@ -16,33 +16,47 @@ pub(super) enum Topic {
     Batch(BatchId),
 }
 
-/// Who waits for what.
+/// Who waits for what, and how often each workspace that is waited for was deleted.
 #[derive(Debug, Default)]
-pub(super) struct Wakes(Mutex<HashMap<Topic, watch::Sender<()>>>);
+pub(super) struct Wakes(Mutex<HashMap<Topic, watch::Sender<u64>>>);
 
 /// Waits for the events of one topic.
 #[derive(Debug)]
 pub(super) struct Waker {
     topic: Topic,
     wakes: Arc<Wakes>,
-    receiver: watch::Receiver<()>,
+    receiver: watch::Receiver<u64>,
+    /// How often the workspace was deleted before.
+    deletions: u64,
 }
 
 impl Wakes {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Topic, watch::Sender<()>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Topic, watch::Sender<u64>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins to wait; nothing that happens from now on is missed.
     pub(super) fn subscribe(self: &Arc<Self>, topic: Topic) -> Waker {
         let receiver = self.lock().entry(topic.clone()).or_default().subscribe();
-        Waker { topic, wakes: Arc::clone(self), receiver }
+        let deletions = *receiver.borrow();
+        Waker { topic, wakes: Arc::clone(self), receiver, deletions }
     }
 
     /// Wakes every waiter for something of this workspace.
     pub(super) fn wake_workspace(&self, workspace: &WorkspaceId) {
         if let Some(sender) = self.lock().get(&Topic::Workspace(workspace.clone())) {
-            sender.send_replace(());
+            sender.send_modify(|_| ());
+        }
+    }
+
+    /// Ends every wait for this workspace, and wakes all that wait for a batch: it may be one of the workspace.
+    pub(super) fn end_workspace(&self, workspace: &WorkspaceId) {
+        for (topic, sender) in self.lock().iter() {
+            match topic {
+                Topic::Workspace(waited) if waited == workspace => sender.send_modify(|deletions| *deletions += 1),
+                Topic::Workspace(_) => {}
+                Topic::Batch(_) => sender.send_modify(|_| ()),
+            }
         }
     }
 
@@ -51,7 +65,7 @@ impl Wakes {
         let wakes = self.lock();
         for topic in [Topic::Workspace(workspace.clone()), Topic::Batch(batch)] {
             if let Some(sender) = wakes.get(&topic) {
-                sender.send_replace(());
+                sender.send_modify(|_| ());
             }
         }
     }
@@ -59,12 +73,17 @@ impl Wakes {
     /// Wakes every waiter: what happened is not known.
     pub(super) fn wake_all(&self) {
         for sender in self.lock().values() {
-            sender.send_replace(());
+            sender.send_modify(|_| ());
         }
     }
 }
 
 impl Waker {
+    /// Whether the workspace that is waited for was deleted since the beginning, also if there is another one of its name now.
+    pub(super) fn has_ended(&self) -> bool {
+        *self.receiver.borrow() != self.deletions
+    }
+
     /// Waits until something happened since the last call, or since the beginning.
     pub(super) async fn woken(&mut self) {
         // The sender stays in the map as long as this receiver lives.

@@ -9,7 +9,7 @@ use aptix_model::state::BatchState;
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
-use super::stream::{Items, Outlet, Start, Stop, WatchError, broken_off, lost, stop};
+use super::stream::{Items, Outlet, Start, Stop, WatchError, broken_off, check_workspace, lost, stop};
 use super::wake::{Topic, Waker};
 use crate::cpu_pool::Turnkeeper;
 use crate::store::BatchSelector;
@@ -53,6 +53,7 @@ impl Dispatcher {
     ) -> Result<Items<T>, WatchError> {
         let slot = self.stream_slot()?;
         let waker = self.wakes.subscribe(Topic::Batch(id));
+        let of_workspace = self.wakes.subscribe(Topic::Workspace(workspace.clone()));
         let first = self.batch(&workspace, BatchSelector::Id(id)).await?;
         let sent = match after {
             Some(after) => self.begin(&workspace, Start::Cursor(after)).await?,
@@ -62,7 +63,11 @@ impl Dispatcher {
         let this = Arc::clone(self);
         let (turns, encode) = (Turnkeeper::here(), Arc::new(encode));
         self.tasks.spawn(async move {
-            let end = this.stream_states(first, sent, waker, &outlet, (&turns, &encode)).await.err().flatten();
+            let end = this
+                .stream_states(first, sent, (waker, of_workspace), &outlet, (&turns, &encode))
+                .await
+                .err()
+                .flatten();
             outlet.finish(end);
             drop(slot);
         });
@@ -73,7 +78,7 @@ impl Dispatcher {
         &self,
         mut batch: BatchRecord,
         mut sent: Revision,
-        mut waker: Waker,
+        (mut waker, of_workspace): (Waker, Waker),
         outlet: &Outlet<T>,
         (turns, encode): (&Turnkeeper, &Arc<impl Fn(BatchUpdate) -> T + Send + Sync + 'static>),
     ) -> Result<(), Stop> {
@@ -100,6 +105,7 @@ impl Dispatcher {
                 };
                 self.idle(outlet, &mut waker, heartbeat).await?;
                 let now = self.store.batch(workspace.clone(), BatchSelector::Id(id)).await.map_err(stop)?;
+                check_workspace(&of_workspace, &workspace)?;
                 let now = now.ok_or_else(|| stop(lost(id)))?;
                 if now.revision > sent {
                     break now;

@@ -13,8 +13,8 @@ use super::event::WorkspaceEvent;
 use super::event_filter::EventFilter;
 use super::questions::Serving;
 use super::read::ReadError;
-use super::stream::{Items, Outlet, Start, Stop, WatchError, broken_off, stop};
-use super::wake::Topic;
+use super::stream::{Items, Outlet, Start, Stop, WatchError, broken_off, check_workspace, stop};
+use super::wake::{Topic, Waker};
 use crate::cpu_pool::Turnkeeper;
 use crate::store::{StoreError, WorkspaceCounts};
 
@@ -99,13 +99,14 @@ impl Dispatcher {
         encode: impl Fn(WorkspaceUpdate) -> T + Send + Sync + 'static,
     ) -> Result<Items<T>, WatchError> {
         let slot = self.stream_slot()?;
+        let waker = self.wakes.subscribe(Topic::Workspace(workspace.clone()));
         self.existing(&workspace).await?;
         let after = self.begin(&workspace, from).await?;
         let (outlet, stream) = Outlet::open(CancellationToken::new(), self.closing.clone()).await?;
         let reader = Arc::new(Reader { filter, encode });
         let (this, turns) = (Arc::clone(self), Turnkeeper::here());
         self.tasks.spawn(async move {
-            let Err(end) = this.stream_passing(&workspace, after, &outlet, &turns, &reader).await;
+            let Err(end) = this.stream_passing((&workspace, waker), after, &outlet, &turns, &reader).await;
             outlet.finish(end);
             drop(slot);
         });
@@ -115,20 +116,21 @@ impl Dispatcher {
     /// Streams the events after a revision until the stream ends.
     async fn stream_passing<T: Send + 'static, F: Fn(WorkspaceUpdate) -> T + Send + Sync + 'static>(
         &self,
-        workspace: &WorkspaceId,
+        (workspace, mut waker): (&WorkspaceId, Waker),
         after: Revision,
         outlet: &Outlet<T>,
         turns: &Turnkeeper,
         reader: &Arc<Reader<F>>,
     ) -> Result<std::convert::Infallible, Stop> {
-        let mut waker = self.wakes.subscribe(Topic::Workspace(workspace.clone()));
         let (mut read, mut sent) = (after, Instant::now());
         loop {
             let events = self.store.events(workspace.clone(), read, PAGE).await.map_err(stop)?;
+            check_workspace(&waker, workspace)?;
             let more = events.len() == PAGE;
             for event in events {
                 let room = self.room(outlet).await?;
                 let event = self.event(workspace, event).await.map_err(stop)?;
+                check_workspace(&waker, workspace)?;
                 read = event.revision;
                 let reader = Arc::clone(reader);
                 let work = async move { reader.message(event) };

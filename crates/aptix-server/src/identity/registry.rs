@@ -287,6 +287,21 @@ impl Registry {
         self.store.create_workspace(workspace).await
     }
 
+    /// Begins to delete a workspace in the store, and ends the tokens for it alone, which it names; `None` if there is no such workspace.
+    ///
+    /// # Errors
+    /// When the store fails; in memory those tokens have ended even then.
+    pub async fn begin_deletion(self: Arc<Self>, workspace: WorkspaceId) -> Result<Option<Vec<TokenName>>, StoreError> {
+        let _turn = self.changes.lock().await;
+        let ended = Ended { at: self.clock.now(), how: Ending::Revoked };
+        let begun = self.store.begin_deletion(workspace.clone(), ended).await;
+        if begun != Ok(None) {
+            let of_one = Scope::One(workspace);
+            self.let_go(|token| token.scope == of_one);
+        }
+        begun
+    }
+
     /// Ends tokens whose time is over, for as long as it is polled.
     pub async fn expire(self: &Arc<Self>) -> Infallible {
         let began = Instant::now();

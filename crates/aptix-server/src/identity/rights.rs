@@ -11,6 +11,7 @@ pub(super) const fn roles(method: Method) -> &'static [Role] {
         | Method::ListTokens
         | Method::RevokeToken
         | Method::CreateWorkspace
+        | Method::DeleteWorkspace
         | Method::RetainWorkspace => &[Operator],
         // No token gives it: a backup has every file and batch in it.
         Method::Backup => &[],

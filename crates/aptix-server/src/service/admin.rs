@@ -10,6 +10,7 @@ use aptix_model::wire::{self, v1};
 use tonic::{Request, Response, Status};
 
 use super::backup::{Backups, Pieces};
+use super::deletion;
 use super::retention;
 use super::server_status;
 use super::service_health::Health;
@@ -100,6 +101,21 @@ impl v1::admin_service_server::AdminService for AdminService {
             tracing::info!(WorkspaceId = %workspace, by, "a workspace was created");
         }
         Ok(Response::new(v1::CreateWorkspaceResponse { is_new }))
+    }
+
+    async fn delete_workspace(
+        &self,
+        request: Request<v1::DeleteWorkspaceRequest>,
+    ) -> Result<Response<v1::DeleteWorkspaceResponse>, Status> {
+        let request = request.into_inner();
+        let workspace: WorkspaceId = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
+        if request.dry_run {
+            let preview = self.dispatcher.preview_deletion(&workspace).await.map_err(status)?;
+            return Ok(Response::new(deletion::preview(preview)));
+        }
+        let begin = Arc::clone(&self.registry).begin_deletion(workspace.clone());
+        let deleted = self.dispatcher.delete_workspace(workspace, begin).await.map_err(status)?;
+        Ok(Response::new(deletion::deleted(deleted)))
     }
 
     async fn retain_workspace(

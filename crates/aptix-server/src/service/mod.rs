@@ -11,6 +11,7 @@ pub mod batch;
 mod batch_list;
 mod body;
 mod checked;
+mod deletion;
 mod entries;
 mod event;
 pub mod file;

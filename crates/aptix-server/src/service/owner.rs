@@ -13,8 +13,9 @@ use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use super::retention;
 use super::server_status::ServerStatus;
+use super::{deletion, retention};
+use crate::dispatcher::deletion::{Deleted, Preview};
 use crate::identity::NewToken;
 use crate::listen::{OwnerSocket, owner_uri};
 use crate::retention::Outcome;
@@ -122,6 +123,39 @@ impl Owner {
     pub async fn create_workspace(&mut self, workspace: &WorkspaceId) -> Result<bool, Unanswered> {
         let request = v1::CreateWorkspaceRequest { workspace_id: workspace.to_string() };
         Ok(self.admin.create_workspace(request).await?.into_inner().is_new)
+    }
+
+    /// What the deletion of a workspace would remove.
+    ///
+    /// # Errors
+    /// When the server refuses, or does not answer.
+    pub async fn preview_deletion(&mut self, workspace: &WorkspaceId) -> Result<Preview, Unanswered> {
+        let request = v1::DeleteWorkspaceRequest { workspace_id: workspace.to_string(), dry_run: true };
+        Ok(deletion::read_preview(&self.admin.delete_workspace(request).await?.into_inner())?)
+    }
+
+    /// Deletes a workspace; calls the server until nothing is left of it.
+    ///
+    /// # Errors
+    /// When the server refuses, or does not answer.
+    pub async fn delete_workspace(&mut self, workspace: &WorkspaceId) -> Result<Deleted, Unanswered> {
+        let mut tokens = Vec::new();
+        let mut last: Option<Deleted> = None;
+        loop {
+            let request = v1::DeleteWorkspaceRequest { workspace_id: workspace.to_string(), dry_run: false };
+            let answer = match (self.admin.delete_workspace(request).await, last) {
+                // A server that was started meanwhile has removed the rest.
+                (Err(status), Some(before)) if status.code() == Code::NotFound => {
+                    return Ok(Deleted { tokens, ..before });
+                }
+                (answer, _) => deletion::read_deleted(&answer?.into_inner())?,
+            };
+            tokens.extend(answer.tokens.iter().cloned());
+            if answer.deletion.is_done {
+                return Ok(Deleted { tokens, ..answer });
+            }
+            last = Some(answer);
+        }
     }
 
     /// The ids of all workspaces.

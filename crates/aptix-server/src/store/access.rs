@@ -77,6 +77,18 @@ impl KeptInMemory {
         added
     }
 
+    /// Ends the tokens for one workspace alone; answers the names of those that had not ended.
+    pub(super) fn end_of(&mut self, workspace: &WorkspaceId, ended: Ended) -> Vec<TokenName> {
+        let tokens = self.0.values_mut().map(|kept| &mut kept.token).filter(|token| token.ended.is_none());
+        let of_one = tokens.filter(|token| token.scope == Scope::One(workspace.clone()));
+        of_one
+            .map(|token| {
+                token.ended = Some(ended);
+                token.name.clone()
+            })
+            .collect()
+    }
+
     pub(super) fn end(&mut self, name: &TokenName, ended: Ended) -> Option<Token> {
         let token = &mut self.0.get_mut(name)?.token;
         token.ended.get_or_insert(ended);

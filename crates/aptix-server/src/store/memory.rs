@@ -1,5 +1,6 @@
 //! A store that forgets everything when it is dropped: for tests, and for trying the server out.
 
+mod deletion;
 mod retention;
 mod workspace;
 
@@ -24,6 +25,7 @@ use tokio_util::bytes::Bytes;
 use super::access::{KeptInMemory, KeptToken, TokenAdded, Tokens};
 use super::append::{former, replacement, submitted};
 use super::backup_summary::Summary;
+use super::deletion::Deletion;
 use super::retention::{Age, Notes, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
@@ -54,6 +56,8 @@ struct State {
     /// The uploads that can be resumed, by blob, with its size.
     unfinished: HashMap<(WorkspaceId, Sha256Digest), (UploadId, u64)>,
     tokens: KeptInMemory,
+    /// The workspaces that are being deleted.
+    deletions: HashMap<WorkspaceId, Deletion>,
     closed: bool,
     /// How old the store is.
     age: Age,
@@ -112,7 +116,8 @@ impl Store for MemoryStore {
     }
 
     fn append(&self, mut batch: BatchRecord) -> Answer<'_, Appended> {
-        self.write(|state| {
+        let of = batch.workspace.clone();
+        self.write_in(&of, |state| {
             let workspace = state.workspaces.entry(batch.workspace.clone()).or_default();
             if let Some(known) = workspace.requests.get(&batch.request_id).and_then(|id| workspace.batches.get(id)) {
                 return Appended::Known(Box::new(Known { stored: known.clone(), offered: batch }));
@@ -144,7 +149,8 @@ impl Store for MemoryStore {
     }
 
     fn append_local(&self, local: LocalBatch) -> Answer<'_, LocalAppended> {
-        let appended = self.write(|state| {
+        let of = local.batch.workspace.clone();
+        let appended = self.write_in(&of, |state| {
             let facts = local.facts();
             let LocalBatch { mut batch, reverts, lease, files, .. } = local;
             if let Some(known) = state.workspaces.values().find_map(|workspace| workspace.batches.get(&batch.id)) {
@@ -170,7 +176,8 @@ impl Store for MemoryStore {
     }
 
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
-        let transitioned = self.write(|state| {
+        let of = step.workspace.clone();
+        let transitioned = self.write_in(&of, |state| {
             let Some(workspace) = state.workspaces.get_mut(&step.workspace) else { return Ok(Transitioned::Unknown) };
             let Some(batch) = workspace.batches.get(&step.batch) else { return Ok(Transitioned::Unknown) };
             if batch.state != step.from {
@@ -207,7 +214,9 @@ impl Store for MemoryStore {
     }
 
     fn set_mode(&self, change: ModeChange) -> Answer<'_, ModeChanged> {
-        self.write(|state| state.workspaces.entry(change.workspace.clone()).or_default().set_mode(&change))
+        self.write_in(&change.workspace, |state| {
+            state.workspaces.entry(change.workspace.clone()).or_default().set_mode(&change)
+        })
     }
 
     fn tokens(&self) -> Answer<'_, Tokens> {
@@ -225,7 +234,9 @@ impl Store for MemoryStore {
     }
 
     fn create_workspace(&self, workspace: WorkspaceId) -> Answer<'_, bool> {
-        self.write(|state| !std::mem::replace(&mut state.workspaces.entry(workspace).or_default().known, true))
+        self.write_in(&workspace, |state| {
+            !std::mem::replace(&mut state.workspaces.entry(workspace.clone()).or_default().known, true)
+        })
     }
 
     fn history(&self) -> HistoryId {
@@ -233,8 +244,8 @@ impl Store for MemoryStore {
     }
 
     fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> Answer<'_, u64> {
-        self.write(|state| {
-            let workspace = state.workspaces.entry(workspace).or_default();
+        self.write_in(&workspace, |state| {
+            let workspace = state.workspaces.entry(workspace.clone()).or_default();
             workspace.known = true;
             workspace.roots = roots;
             workspace.lease = Lease { epoch: workspace.lease.epoch + 1, secret: Some(secret) };
@@ -259,10 +270,7 @@ impl Store for MemoryStore {
     }
 
     fn used_bytes(&self, workspace: WorkspaceId) -> Answer<'_, u64> {
-        let state = self.lock();
-        let unfinished = state.unfinished.iter().filter(|((of, _), _)| *of == workspace).map(|(_, (_, size))| *size);
-        let used = state.workspaces.get(&workspace).map_or(0, Workspace::used_bytes) + unfinished.sum::<u64>();
-        Box::pin(std::future::ready(Ok(used)))
+        Box::pin(std::future::ready(Ok(self.lock().used_bytes(&workspace))))
     }
 
     fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>> {
@@ -360,8 +368,8 @@ impl Store for MemoryStore {
     }
 
     fn claim_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
-        self.write(move |state| {
-            let former = state.unfinished.insert((workspace, blob.sha256), (upload, blob.size_bytes));
+        self.write_in(&workspace, |state| {
+            let former = state.unfinished.insert((workspace.clone(), blob.sha256), (upload, blob.size_bytes));
             former.iter().for_each(|(former, _)| drop(state.uploads.remove(former)));
             state.uploads.insert(upload, Vec::new());
         })
@@ -411,8 +419,8 @@ impl Store for MemoryStore {
     }
 
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
-        let committed = self.write(|state| {
-            let blobs = &mut state.workspaces.entry(workspace).or_default().blobs;
+        let committed = self.write_in(&workspace, |state| {
+            let blobs = &mut state.workspaces.entry(workspace.clone()).or_default().blobs;
             let chunks = state.uploads.remove(&upload);
             if let Entry::Vacant(place) = blobs.entry(blob.sha256) {
                 if chunks.is_none() && blob.size_bytes > 0 {
@@ -443,6 +451,20 @@ impl Store for MemoryStore {
         self.write(|state| {
             state.workspaces.get_mut(&order.workspace).map(|kept| kept.retain(&order)).unwrap_or_default()
         })
+    }
+
+    fn begin_deletion(&self, workspace: WorkspaceId, ended: Ended) -> Answer<'_, Option<Vec<TokenName>>> {
+        self.write(|state| state.begin_deletion(&workspace, ended))
+    }
+
+    fn continue_deletion(&self, workspace: WorkspaceId) -> Answer<'_, Option<Deletion>> {
+        self.write(|state| state.deletions.remove(&workspace))
+    }
+
+    fn deletions(&self) -> Answer<'_, Vec<WorkspaceId>> {
+        let mut found: Vec<_> = self.lock().deletions.keys().cloned().collect();
+        found.sort();
+        Box::pin(std::future::ready(Ok(found)))
     }
 
     fn back_up(&self, out: Box<dyn Write + Send>) -> Answer<'_, Summary> {

@@ -22,6 +22,7 @@ use tokio_util::bytes::Bytes;
 use self::access::{KeptToken, TokenAdded, Tokens};
 use self::backup_summary::Summary;
 use self::damaged::{Damaged, DamagedFile};
+use self::deletion::Deletion;
 pub use self::file::{CloudFile, FileUpdate, Twins};
 pub use self::lease::{Lease, LeaseProof};
 use self::retention::{Age, Retained, Retention};
@@ -35,6 +36,7 @@ pub mod backup;
 mod backup_summary;
 mod chain;
 pub mod damaged;
+pub mod deletion;
 mod disk;
 pub mod embedded;
 mod file;
@@ -76,6 +78,12 @@ pub enum StoreError {
     Compacted {
         /// The first one that is kept.
         oldest: Revision,
+    },
+    /// The workspace is being deleted: nothing can be stored in it, and it cannot be created.
+    #[error("workspace {workspace} is being deleted")]
+    BeingDeleted {
+        /// The workspace.
+        workspace: WorkspaceId,
     },
     /// Something that was acknowledged is not there any more.
     #[error(
@@ -390,6 +398,18 @@ pub trait Store: Send + Sync + 'static {
 
     /// Removes what a workspace keeps no longer, in small steps, each of which is whole by itself; a bounded number of them.
     fn retain(&self, order: Retention) -> Answer<'_, Retained>;
+
+    /// Begins to delete a workspace, durably, and ends the tokens for it alone in the same step; answers their names, or `None` if there
+    /// is no such workspace. Until the deletion is done, every read answers as if there were no such workspace, and every
+    /// write in it fails with [`StoreError::BeingDeleted`]. Changes nothing if the deletion has begun.
+    fn begin_deletion(&self, workspace: WorkspaceId, ended: Ended) -> Answer<'_, Option<Vec<TokenName>>>;
+
+    /// Removes a bounded part of a workspace that is being deleted, as one step; `None` if there is no such deletion. Once it is
+    /// done, the workspace can be created anew.
+    fn continue_deletion(&self, workspace: WorkspaceId) -> Answer<'_, Option<Deletion>>;
+
+    /// Every workspace whose deletion has begun and is not done, by id.
+    fn deletions(&self) -> Answer<'_, Vec<WorkspaceId>>;
 
     /// Writes a [`backup`] of everything that is kept at this instant. Writes go on meanwhile, and are not in it. What fails to be
     /// written, or turns out to be lost, ends it without the end that a whole backup has.

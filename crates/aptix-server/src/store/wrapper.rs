@@ -16,6 +16,7 @@ use tokio_util::bytes::Bytes;
 
 use super::access::{KeptToken, TokenAdded, Tokens};
 use super::backup_summary::Summary;
+use super::deletion::Deletion;
 use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
@@ -126,6 +127,9 @@ wrapper! {
     sweep_blobs(before: UnixMillis) -> usize;
     grow_older(passed: Option<Duration>) -> Age;
     retain(order: Retention) -> Retained;
+    begin_deletion(workspace: WorkspaceId, ended: Ended) -> Option<Vec<TokenName>>;
+    continue_deletion(workspace: WorkspaceId) -> Option<Deletion>;
+    deletions() -> Vec<WorkspaceId>;
     back_up(out: Box<dyn Write + Send>) -> Summary;
     close() -> ();
 }

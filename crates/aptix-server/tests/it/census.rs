@@ -8,8 +8,9 @@ use std::time::Duration;
 use aptix_model::batch::{BlobRef, Content, CreateFile, FileEdit};
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::Uuid;
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::state::BatchState;
+use aptix_model::token::{Ended, Ending};
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::embedded::verify::verify;
 use aptix_server::store::retention::{Limits, Retention};
@@ -21,11 +22,11 @@ use crate::store_contract::{append, batch, step, workspace};
 
 /// Records whose removal nothing shows, because the next start makes them again, or because nothing follows from them: that the
 /// batches in flight are listed, and that stored bytes are counted; the age of the store and how far a workspace had come, without
-/// which all of it is young.
-const MADE_AGAIN: [&[u8]; 4] = [b"x", b"j", b"z", b"vw\0"];
+/// which all of it is young; the deletion of a workspace of which nothing else is left.
+const MADE_AGAIN: [&[u8]; 5] = [b"x", b"j", b"z", b"vw\0", b"Dleaving\0"];
 
 /// Every kind of record that a store of this version has, by the first byte of its key.
-const KINDS: &[u8] = b"Qabcefghijklmnopqrstuvwxyz";
+const KINDS: &[u8] = b"DQabcefghijklmnopqrstuvwxyz";
 
 /// Fills a directory with records of every kind.
 async fn fill(dir: &Path) {
@@ -47,6 +48,9 @@ async fn fill(dir: &Path) {
     let limits = Limits { record_events: Some(1), content_batches: Some(2), ..Limits::default() };
     let order = Retention { workspace: workspace("w"), limits, now, is_rehearsal: false };
     assert!(store.retain(order).await.unwrap().events > 0);
+    store.create_workspace(workspace("leaving")).await.unwrap();
+    let ended = Ended { at: UnixMillis(7), how: Ending::Revoked };
+    store.begin_deletion(workspace("leaving"), ended).await.unwrap();
     store.close().await.unwrap();
 }
 

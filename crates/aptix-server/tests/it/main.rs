@@ -18,6 +18,8 @@ mod damage;
 mod damaged_links;
 mod deadlines;
 mod decisions;
+mod deletion;
+mod deletion_store;
 mod delivery;
 mod deploy;
 mod disk_reserve;

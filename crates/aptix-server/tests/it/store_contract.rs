@@ -51,7 +51,7 @@ pub(crate) async fn with_empty_blob<S: Store>(store: S) -> Arc<S> {
     Arc::new(store)
 }
 
-fn healing(dir: &std::path::Path) -> HealingStore {
+pub(crate) fn healing(dir: &std::path::Path) -> HealingStore {
     let inner = dir.to_owned();
     HealingStore::open(dir.to_owned(), move || Ok(Arc::new(EmbeddedStore::open(&inner)?))).unwrap()
 }

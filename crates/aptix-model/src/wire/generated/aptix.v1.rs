@@ -166,6 +166,41 @@ pub struct CreateWorkspaceResponse {
     #[prost(bool, tag = "1")]
     pub is_new: bool,
 }
+/// Asks to delete a workspace.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteWorkspaceRequest {
+    /// The workspace.
+    #[prost(string, tag = "1")]
+    pub workspace_id: ::prost::alloc::string::String,
+    /// Whether it is only answered what would be deleted. Nothing changes.
+    #[prost(bool, tag = "2")]
+    pub dry_run: bool,
+}
+/// Answers with what was deleted, or would be.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteWorkspaceResponse {
+    /// Batches that were removed since the deletion began. 0 for a dry run.
+    #[prost(uint64, tag = "1")]
+    pub batches: u64,
+    /// Bytes that the workspace stored when its deletion began, as its quota counts them: those of batches, blobs and uploads.
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
+    /// Batches that had not ended when its deletion began.
+    #[prost(uint64, tag = "3")]
+    pub open_batches: u64,
+    /// For a dry run, some of these, newest first: at most 20, among the newest 1,000 batches. Empty otherwise.
+    #[prost(string, repeated, tag = "4")]
+    pub open_batch_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The names of the tokens that this call revoked. Empty for a dry run.
+    #[prost(string, repeated, tag = "5")]
+    pub tokens: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Whether the deletion has begun. For a dry run this is false unless an earlier call began it; then the counts are 0.
+    #[prost(bool, tag = "6")]
+    pub has_begun: bool,
+    /// Whether something is left: call again. True for a dry run.
+    #[prost(bool, tag = "7")]
+    pub has_more: bool,
+}
 /// Limits on what a workspace keeps of batches that have ended. An absent one is no limit. Batches that have not ended are kept
 /// whole. Ages count the time in which the store was served, from the first time at which the workspace had any limit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -264,7 +299,7 @@ pub enum Role {
     Reviewer = 3,
     /// Reads.
     Reader = 4,
-    /// Makes and revokes tokens, creates workspaces, removes what they keep no longer, and reads the server's status. Reads no batch
+    /// Makes and revokes tokens, creates and deletes workspaces, removes what they keep no longer, and reads the server's status. Reads no batch
     /// and no file.
     Operator = 5,
 }
@@ -307,7 +342,7 @@ pub mod admin_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Makes and revokes tokens, creates workspaces, removes what they keep no longer, and describes the server. For operators: with a token of that role, or through the socket in the
+    /// Makes and revokes tokens, creates and deletes workspaces, removes what they keep no longer, and describes the server. For operators: with a token of that role, or through the socket in the
     /// server's data directory, which answers its owner without one. Backup is for that owner alone.
     ///
     /// A call of any service that takes more than an operator allows its token, or the workspace that it names, is refused with
@@ -528,6 +563,44 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("aptix.v1.AdminService", "CreateWorkspace"));
             self.inner.unary(req, path, codec).await
         }
+        /// Deletes a workspace with everything that the server keeps of it: batches, events, request ids, files, blobs, uploads, sessions
+        /// and its lease. Tokens for this workspace alone are revoked before anything is removed; their records and names stay. Batches
+        /// that have not ended are deleted, too.
+        ///
+        /// From the answer on, and after a restart, every other call about the workspace is answered as if it did not exist: its open
+        /// streams end with NOT_FOUND, nothing can be stored in it, and it cannot be created. A call removes a bounded part: while the
+        /// answer has has_more, call again. A server that is started removes the rest of each workspace whose deletion was cut off. Once
+        /// nothing is left, the id can be used for a new workspace: its revisions begin at 1, and a cursor of the former one is refused with
+        /// FAILED_PRECONDITION (HISTORY_CHANGED).
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: the id is not one.
+        /// - NOT_FOUND: there is no such workspace, and none of this id is being deleted.
+        /// - FAILED_PRECONDITION: an agent serves the workspace. Stop it, then call again.
+        pub async fn delete_workspace(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteWorkspaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteWorkspaceResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/aptix.v1.AdminService/DeleteWorkspace",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("aptix.v1.AdminService", "DeleteWorkspace"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Removes what a workspace keeps no longer by the server's configuration, or only counts it. The server does the same at
         /// intervals. A call removes a bounded part: while the answer has has_more, call again.
         ///
@@ -670,6 +743,27 @@ pub mod admin_service_server {
             tonic::Response<super::CreateWorkspaceResponse>,
             tonic::Status,
         >;
+        /// Deletes a workspace with everything that the server keeps of it: batches, events, request ids, files, blobs, uploads, sessions
+        /// and its lease. Tokens for this workspace alone are revoked before anything is removed; their records and names stay. Batches
+        /// that have not ended are deleted, too.
+        ///
+        /// From the answer on, and after a restart, every other call about the workspace is answered as if it did not exist: its open
+        /// streams end with NOT_FOUND, nothing can be stored in it, and it cannot be created. A call removes a bounded part: while the
+        /// answer has has_more, call again. A server that is started removes the rest of each workspace whose deletion was cut off. Once
+        /// nothing is left, the id can be used for a new workspace: its revisions begin at 1, and a cursor of the former one is refused with
+        /// FAILED_PRECONDITION (HISTORY_CHANGED).
+        ///
+        /// Errors:
+        /// - INVALID_ARGUMENT: the id is not one.
+        /// - NOT_FOUND: there is no such workspace, and none of this id is being deleted.
+        /// - FAILED_PRECONDITION: an agent serves the workspace. Stop it, then call again.
+        async fn delete_workspace(
+            &self,
+            request: tonic::Request<super::DeleteWorkspaceRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteWorkspaceResponse>,
+            tonic::Status,
+        >;
         /// Removes what a workspace keeps no longer by the server's configuration, or only counts it. The server does the same at
         /// intervals. A call removes a bounded part: while the answer has has_more, call again.
         ///
@@ -710,7 +804,7 @@ pub mod admin_service_server {
             request: tonic::Request<super::BackupRequest>,
         ) -> std::result::Result<tonic::Response<Self::BackupStream>, tonic::Status>;
     }
-    /// Makes and revokes tokens, creates workspaces, removes what they keep no longer, and describes the server. For operators: with a token of that role, or through the socket in the
+    /// Makes and revokes tokens, creates and deletes workspaces, removes what they keep no longer, and describes the server. For operators: with a token of that role, or through the socket in the
     /// server's data directory, which answers its owner without one. Backup is for that owner alone.
     ///
     /// A call of any service that takes more than an operator allows its token, or the workspace that it names, is refused with
@@ -1007,6 +1101,51 @@ pub mod admin_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CreateWorkspaceSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/aptix.v1.AdminService/DeleteWorkspace" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteWorkspaceSvc<T: AdminService>(pub Arc<T>);
+                    impl<
+                        T: AdminService,
+                    > tonic::server::UnaryService<super::DeleteWorkspaceRequest>
+                    for DeleteWorkspaceSvc<T> {
+                        type Response = super::DeleteWorkspaceResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteWorkspaceRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as AdminService>::delete_workspace(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteWorkspaceSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -15,6 +15,8 @@ pub enum Method {
     CreateToken,
     /// `/aptix.v1.AdminService/CreateWorkspace`.
     CreateWorkspace,
+    /// `/aptix.v1.AdminService/DeleteWorkspace`.
+    DeleteWorkspace,
     /// `/aptix.v1.FileService/DownloadBlob`.
     DownloadBlob,
     /// `/aptix.v1.FileService/FindMissingBlobs`.
@@ -89,6 +91,7 @@ impl Method {
         Self::CancelBatch,
         Self::CreateToken,
         Self::CreateWorkspace,
+        Self::DeleteWorkspace,
         Self::DownloadBlob,
         Self::FindMissingBlobs,
         Self::GetBatch,
@@ -133,6 +136,7 @@ impl Method {
             Self::CancelBatch => "/aptix.v1.BatchService/CancelBatch",
             Self::CreateToken => "/aptix.v1.AdminService/CreateToken",
             Self::CreateWorkspace => "/aptix.v1.AdminService/CreateWorkspace",
+            Self::DeleteWorkspace => "/aptix.v1.AdminService/DeleteWorkspace",
             Self::DownloadBlob => "/aptix.v1.FileService/DownloadBlob",
             Self::FindMissingBlobs => "/aptix.v1.FileService/FindMissingBlobs",
             Self::GetBatch => "/aptix.v1.BatchService/GetBatch",
@@ -178,6 +182,7 @@ impl Method {
             "/aptix.v1.BatchService/CancelBatch" => Some(Self::CancelBatch),
             "/aptix.v1.AdminService/CreateToken" => Some(Self::CreateToken),
             "/aptix.v1.AdminService/CreateWorkspace" => Some(Self::CreateWorkspace),
+            "/aptix.v1.AdminService/DeleteWorkspace" => Some(Self::DeleteWorkspace),
             "/aptix.v1.FileService/DownloadBlob" => Some(Self::DownloadBlob),
             "/aptix.v1.FileService/FindMissingBlobs" => Some(Self::FindMissingBlobs),
             "/aptix.v1.BatchService/GetBatch" => Some(Self::GetBatch),
@@ -224,6 +229,7 @@ impl Method {
             Self::CancelBatch => Some(&[1]),
             Self::CreateToken => Some(&[3]),
             Self::CreateWorkspace => Some(&[1]),
+            Self::DeleteWorkspace => Some(&[1]),
             Self::DownloadBlob => Some(&[1]),
             Self::FindMissingBlobs => Some(&[1]),
             Self::GetBatch => Some(&[1]),

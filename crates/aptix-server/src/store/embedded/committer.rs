@@ -67,6 +67,16 @@ impl View<'_> {
         }
     }
 
+    /// How many deletions of workspaces were begun, also by this group.
+    pub(super) fn deletions(&self) -> u64 {
+        self.tables.deletions()
+    }
+
+    /// Counts a deletion that this group begins.
+    pub(super) fn count_deletion(&self) {
+        self.tables.count_deletion();
+    }
+
     /// What was last acknowledged of a workspace.
     pub(super) fn known(&self, workspace: &WorkspaceId) -> Option<Counters> {
         self.tables.known(workspace)
@@ -321,7 +331,10 @@ fn write(
     let parts = staged.iter().flat_map(|(key, value)| [key.as_slice(), value.as_deref().unwrap_or_default()]);
     let newest = Head { number: head.number + 1, digest: Some(chain::next(head.digest, parts)) };
     let changed: Vec<_> = (staged.iter())
-        .filter_map(|(key, value)| Some((keys::workspace_of(key)?, record::decode_counters(value.as_ref()?).ok()?)))
+        .filter_map(|(key, value)| {
+            let counters = value.as_ref().map(|value| record::decode_counters(value)).transpose();
+            Some((keys::workspace_of(key)?, counters.ok()?))
+        })
         .collect();
     for (key, value) in staged {
         match value {

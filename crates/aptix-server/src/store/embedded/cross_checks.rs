@@ -62,6 +62,7 @@ impl Instant<'_> {
             }
             missing.extend(self.sessions_missing(workspace).map(of));
         }
+        missing.extend(self.workspaces_missing(workspaces));
         missing.extend(self.sums_missing());
         missing.extend(self.uploads_missing());
         if !workspaces.is_empty() && !self.has(&keys::HISTORY.to_vec()) {
@@ -88,12 +89,29 @@ impl Instant<'_> {
         unlisted.chain(alone.map(|id| format!("batch {id} has a state and is missing"))).collect()
     }
 
+    /// Workspaces with batches and without counters that are not being deleted.
+    fn workspaces_missing(&self, workspaces: &BTreeMap<WorkspaceId, Counters>) -> Vec<String> {
+        let (deleted, mut last, mut missing) = (self.every_deletion(), None, Vec::new());
+        for key in self.keys(keys::LISTED) {
+            let Some(workspace) = keys::owner_of(&key).filter(|owner| last.as_ref() != Some(owner)) else { continue };
+            if !workspaces.contains_key(&workspace) && !deleted.contains(&workspace) {
+                missing.push(format!("workspace {workspace}: it has batches, and its counters are missing"));
+            }
+            last = Some(workspace);
+        }
+        missing
+    }
+
     /// Cloud files that the list of their key does not have, or whose blob is missing.
     fn files_without_key(&self) -> Vec<String> {
         let (mut missing, lists_paths) = (Vec::new(), self.has_lists_of_paths());
+        let deleted = self.every_deletion();
         for entry in self.prefix(keys::FILES) {
             let Ok((key, value)) = entry.into_inner() else { break };
             let Some((workspace, file)) = keys::owner_of(&key).zip(record::decode_file(&value).ok()) else { continue };
+            if deleted.contains(&workspace) {
+                continue;
+            }
             let what = format!("workspace {workspace}: file {}", file.path);
             let list = self.get(&keys::paths(&workspace, &file.doc_path)).ok().flatten();
             // A list that cannot be read is named as such.
@@ -130,8 +148,10 @@ impl Instant<'_> {
         }
         let used = self.used();
         let kept: BTreeSet<_> = self.keys(keys::USAGE).filter_map(|key| keys::owner_of(&key)).collect();
-        let mut missing = Vec::new();
-        for workspace in used.keys().chain(kept.difference(&used.keys().cloned().collect())) {
+        let (deleted, mut missing) = (self.every_deletion(), Vec::new());
+        let workspaces =
+            used.keys().chain(kept.difference(&used.keys().cloned().collect())).cloned().collect::<Vec<_>>();
+        for workspace in workspaces.iter().filter(|workspace| !deleted.contains(*workspace)) {
             let found = used.get(workspace).copied().unwrap_or_default();
             let sum = self.get(&keys::usage(workspace)).ok().flatten();
             let Ok(sum) = sum.map_or(Ok(0), |sum| usage::decode(&sum)) else { continue };

@@ -83,7 +83,7 @@ pub(super) fn open(dir: &Path, opening: Opening, copy: upgrade::Copy) -> Result<
     upgrade::run(dir, &tables, head, (copied, copy))?;
     let now = tables.now().every_workspace(marks.as_ref());
     let marks = marks::Writer::create(dir, head, now.clone())?;
-    tables.know(now);
+    tables.know(now.into_iter().map(|(workspace, counters)| (workspace, Some(counters))));
     Ok(Opened { tables, head, marks, locked })
 }
 
@@ -208,7 +208,8 @@ pub(super) fn lost(tables: &Tables, marks: Option<&Marks>, journals: &Journals) 
         return Ok(vec![format!("the file {} cannot be read: what was acknowledged is unknown", marks::FILE)]);
     };
     let mut lost = Vec::new();
-    for (workspace, counters) in marks.workspaces() {
+    let deleted = now.every_deletion();
+    for (workspace, counters) in marks.workspaces().filter(|(workspace, _)| !deleted.contains(workspace)) {
         let found = now.counters_of(workspace);
         lost.extend(revisions_lost(tables, workspace, counters, found, journals.has_gap()));
     }
@@ -224,8 +225,13 @@ pub(super) fn lost(tables: &Tables, marks: Option<&Marks>, journals: &Journals) 
     lost.extend(
         missing
             .filter_map(|key| super::keys::event_of(key))
-            // What was removed on purpose is not lost.
+            // What was removed on purpose is not lost: by retention, or with a workspace, which may have been created anew.
             .filter(|(workspace, revision)| now.trim(workspace).is_ok_and(|trim| *revision > trim.upto))
+            .filter(|(workspace, revision)| {
+                let marked = marks.workspaces().find(|(marked, _)| *marked == workspace).map(|(_, counters)| counters);
+                let newest = marked.into_iter().chain(now.counters_of(workspace)).map(|counters| counters.newest).max();
+                !deleted.contains(workspace) && newest.is_some_and(|newest| *revision <= newest)
+            })
             .map(|(workspace, revision)| format!("workspace {workspace}: revision {revision}")),
     );
     Ok(lost)

@@ -47,7 +47,7 @@ impl Instant<'_> {
     }
 
     /// The records whose keys are in a range.
-    fn range(&self, keys: impl RangeBounds<Key>) -> Iter {
+    pub(super) fn range(&self, keys: impl RangeBounds<Key>) -> Iter {
         self.tables.reads.range();
         self.snapshot.range(&self.tables.records, keys)
     }
@@ -78,7 +78,7 @@ impl Instant<'_> {
         self.get(&keys::HEAD.to_vec())?.map_or(Ok(Head::default()), |record| record::decode_head(&record))
     }
 
-    /// Every workspace that there is or that a mark names; by its mark where its own record cannot be read.
+    /// Every workspace that there is or that a mark names, without those that are being deleted; by its mark where its own record cannot be read.
     pub(super) fn every_workspace(&self, marks: Option<&Marks>) -> BTreeMap<WorkspaceId, Counters> {
         let marked = marks.into_iter().flat_map(|marks| marks.workspaces());
         let mut found: BTreeMap<_, _> = marked.map(|(workspace, counters)| (workspace.clone(), counters)).collect();
@@ -90,7 +90,8 @@ impl Instant<'_> {
             let counters = self.counters_of(&workspace).unwrap_or(marked);
             (workspace, counters)
         };
-        found.into_iter().map(read).collect()
+        let deleted = self.every_deletion();
+        found.into_iter().filter(|(workspace, _)| !deleted.contains(workspace)).map(read).collect()
     }
 
     pub(super) fn counts(&self, workspace: &WorkspaceId) -> Result<Option<WorkspaceCounts>, StoreError> {
@@ -133,7 +134,10 @@ impl Instant<'_> {
                 break;
             }
             let workspace = record::decode_texts(&value).ok().and_then(|texts| texts.first()?.parse().ok());
-            found.extend(workspace.map(|workspace| Due { key, workspace }));
+            let Some(workspace) = workspace else { continue };
+            if !self.is_deleted(&workspace)? {
+                found.push(Due { key, workspace });
+            }
         }
         Ok(found)
     }

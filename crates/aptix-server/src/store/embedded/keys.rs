@@ -25,6 +25,19 @@ pub(super) const HISTORY: &[u8] = b"h";
 /// The newest commit of the store.
 pub(super) const HEAD: &[u8] = b"n";
 
+/// The deletion of a workspace.
+pub(super) fn deletion(workspace: &WorkspaceId) -> Key {
+    of_workspace(b'D', workspace, &[])
+}
+
+/// Where the deletions of workspaces begin.
+pub(super) const DELETIONS: &[u8] = b"D";
+
+/// Where the records of a workspace begin in a table.
+pub(super) fn in_table(table: u8, workspace: &WorkspaceId) -> Key {
+    of_workspace(table, workspace, &[])
+}
+
 /// Where the workspaces begin.
 pub(super) const WORKSPACES: &[u8] = b"w";
 

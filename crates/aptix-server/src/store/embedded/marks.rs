@@ -24,6 +24,10 @@ const MAGIC: &[u8; 8] = b"APTIXHW1";
 const SLOT: usize = 512;
 const PAGE: usize = 4096;
 const CHECKSUM: usize = 16;
+/// Where a slot has whether there is a digest of the newest revision: 0, 1, or this.
+const FIRST_DIGEST: usize = MAGIC.len() + 3 * 8;
+/// Says that the counters of the workspace were removed.
+const REMOVED: u8 = 2;
 
 /// The content of one slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,7 +36,8 @@ struct Mark {
     commit: u64,
     /// The workspace; `None` in slot 0.
     workspace: Option<WorkspaceId>,
-    counters: Counters,
+    /// Its counters; `None` if the commit removed them because the workspace is being deleted.
+    counters: Option<Counters>,
 }
 
 /// The content of the file.
@@ -59,13 +64,13 @@ impl Marks {
         self.writing.into_iter().chain(self.flushed)
     }
 
-    /// The state of every workspace after the newest acknowledged commit, as far as it can be read.
+    /// The state of every workspace after the newest acknowledged commit, as far as it can be read; without those whose deletion began.
     pub(super) fn workspaces(&self) -> impl Iterator<Item = (&WorkspaceId, Counters)> {
         let acknowledged = self.acknowledged().unwrap_or_default();
         self.slots.iter().filter_map(move |copies| {
             let newest = copies.iter().flatten().filter(|mark| mark.commit <= acknowledged);
             let mark = newest.max_by_key(|mark| mark.commit)?;
-            Some((mark.workspace.as_ref()?, mark.counters))
+            Some((mark.workspace.as_ref()?, mark.counters?))
         })
     }
 }
@@ -107,7 +112,7 @@ pub(super) fn read(dir: &Path) -> Result<Option<Marks>, StoreError> {
 }
 
 fn head(mark: Mark) -> Head {
-    Head { number: mark.commit, digest: mark.counters.digest }
+    Head { number: mark.commit, digest: mark.counters.and_then(|counters| counters.digest) }
 }
 
 fn offset(index: usize, copy: usize) -> usize {
@@ -138,7 +143,7 @@ impl Writer {
             .chain(workspaces.into_iter().map(|(workspace, counters)| Mark {
                 commit: newest.number,
                 workspace: Some(workspace),
-                counters,
+                counters: Some(counters),
             }))
             .collect();
         let mut bytes = vec![0; (marks.len() / (PAGE / SLOT) + 1) * 2 * PAGE];
@@ -204,7 +209,8 @@ impl Writer {
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     pub(super) head: Head,
-    pub(super) changed: Vec<(WorkspaceId, Counters)>,
+    /// The workspaces whose counters it changes; `None` where it removes them.
+    pub(super) changed: Vec<(WorkspaceId, Option<Counters>)>,
 }
 
 /// Notes that commits were flushed.
@@ -236,17 +242,21 @@ fn encode_head(head: Head, copy: usize) -> [u8; SLOT] {
 /// The mark of the whole store.
 fn mark_of(head: Head) -> Mark {
     let counters = Counters { digest: head.digest, ..Counters::default() };
-    Mark { commit: head.number, workspace: None, counters }
+    Mark { commit: head.number, workspace: None, counters: Some(counters) }
 }
 
 fn encode(mark: &Mark, index: usize, copy: usize) -> [u8; SLOT] {
     let Mark { commit, workspace, counters } = mark;
+    let (is_removed, counters) = (counters.is_none(), counters.unwrap_or_default());
     let mut bytes = MAGIC.to_vec();
     for number in [*commit, counters.newest.0, counters.lease.epoch] {
         bytes.extend_from_slice(&number.to_be_bytes());
     }
-    for digest in [counters.digest, counters.lease.secret] {
-        bytes.push(u8::from(digest.is_some()));
+    let (digest, secret) = (counters.digest, counters.lease.secret);
+    // An earlier version takes the mark of counters that were removed for one without a digest.
+    let has_digest = if is_removed { REMOVED } else { u8::from(digest.is_some()) };
+    for (is_given, digest) in [(has_digest, digest), (u8::from(secret.is_some()), secret)] {
+        bytes.push(is_given);
         bytes.extend_from_slice(digest.unwrap_or(Sha256Digest::EMPTY).as_bytes());
     }
     let name = workspace.as_ref().map_or("", WorkspaceId::as_str);
@@ -272,6 +282,7 @@ fn decode(slot: &[u8], index: usize, copy: usize) -> Option<Mark> {
     };
     let mut number = || Some(u64::from_be_bytes(take(8)?.try_into().ok()?));
     let (commit, newest, epoch) = (number()?, Revision(number()?), number()?);
+    let is_removed = fields.get(FIRST_DIGEST) == Some(&REMOVED);
     let mut digest = || {
         let given = *take(1)?.first()? == 1;
         let digest = Sha256Digest::from_bytes(take(32)?.try_into().ok()?);
@@ -281,7 +292,8 @@ fn decode(slot: &[u8], index: usize, copy: usize) -> Option<Mark> {
     let length = usize::from(*take(1)?.first()?);
     let name = str::from_utf8(take(length)?).ok()?;
     let workspace = if name.is_empty() { None } else { Some(name.parse().ok()?) };
-    Some(Mark { commit, workspace, counters: Counters { newest, digest, lease: Lease { epoch, secret }, open: None } })
+    let counters = Counters { newest, digest, lease: Lease { epoch, secret }, open: None };
+    Some(Mark { commit, workspace, counters: (!is_removed).then_some(counters) })
 }
 
 fn checksum(fields: &[u8], index: usize, copy: usize) -> [u8; CHECKSUM] {
@@ -318,7 +330,8 @@ mod tests {
         let flushed = writer.flushed().unwrap();
         let acknowledged = || read(dir.path()).unwrap().unwrap().acknowledged();
         assert_eq!((acknowledged(), newest(dir.path(), "w")), (Some(4), Some(7)));
-        let round = |number| Round { head: head(number), changed: vec![("w".parse().unwrap(), counters(number + 3))] };
+        let round =
+            |number| Round { head: head(number), changed: vec![("w".parse().unwrap(), Some(counters(number + 3)))] };
         writer.write(&round(5)).unwrap();
         assert_eq!((acknowledged(), newest(dir.path(), "w")), (Some(4), Some(7)));
         flushed.note(head(5)).unwrap();
@@ -328,15 +341,33 @@ mod tests {
         assert_eq!((acknowledged(), newest(dir.path(), "w")), (Some(6), Some(9)));
     }
 
+    /// A workspace is not expected any more once the commit that began its deletion was acknowledged; created anew, it is again.
+    #[test]
+    fn a_workspace_without_counters_is_not_expected() {
+        let dir = tempfile::tempdir().unwrap();
+        let w: WorkspaceId = "w".parse().unwrap();
+        let mut writer = Writer::create(dir.path(), head(4), [(w.clone(), counters(7))]).unwrap();
+        let flushed = writer.flushed().unwrap();
+        for (number, changed, newest_before, newest_after) in
+            [(5, None, Some(7), None), (6, Some(counters(0)), None, Some(0)), (7, Some(counters(1)), Some(0), Some(1))]
+        {
+            writer.write(&Round { head: head(number), changed: vec![(w.clone(), changed)] }).unwrap();
+            assert_eq!(newest(dir.path(), "w"), newest_before, "{number}");
+            flushed.note(head(number)).unwrap();
+            assert_eq!(newest(dir.path(), "w"), newest_after, "{number}");
+        }
+        assert!(read(dir.path()).unwrap().unwrap().damaged.is_empty());
+    }
+
     #[test]
     fn many_workspaces_have_slots_of_their_own_and_one_damaged_copy_hides_no_other() {
         let dir = tempfile::tempdir().unwrap();
         let mut writer = Writer::create(dir.path(), head(0), []).unwrap();
         let name = |number: u64| format!("w{number}").parse::<WorkspaceId>().unwrap();
         for number in 1..=50 {
-            writer.write(&Round { head: head(number), changed: vec![(name(number), counters(number))] }).unwrap();
+            writer.write(&Round { head: head(number), changed: vec![(name(number), Some(counters(number)))] }).unwrap();
         }
-        writer.write(&Round { head: head(51), changed: vec![(name(9), counters(99))] }).unwrap();
+        writer.write(&Round { head: head(51), changed: vec![(name(9), Some(counters(99)))] }).unwrap();
         writer.flushed().unwrap().note(head(51)).unwrap();
         for number in (1..=50).filter(|number| *number != 9) {
             assert_eq!(newest(dir.path(), &format!("w{number}")), Some(number));

@@ -5,9 +5,12 @@
 //! and held against it (`guard.rs`).
 
 pub(super) mod batch_record;
+mod calls;
 mod cloud_files;
 mod committer;
 mod cross_checks;
+mod delete;
+mod deletion;
 mod export;
 pub mod format;
 mod guard;
@@ -54,10 +57,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use self::committer::{Flush, GROUP, Groups, Job, Put, View};
+use self::committer::{Flush, GROUP, Groups, Job, Put};
 use self::guard::{Look, Opened};
 pub use self::guard::{OnLoss, Opening};
-use self::instant::Instant;
 use self::lock::Locked;
 pub use self::reads::Reads;
 use self::rounds::Rounds;
@@ -67,6 +69,7 @@ use self::unnamed::{Attention, Sweep, unname};
 use self::writes::{append, append_local, counters, transition};
 use super::access::{KeptToken, TokenAdded, Tokens};
 use super::backup_summary::Summary;
+use super::deletion::Deletion;
 use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
@@ -74,7 +77,6 @@ use super::{
     LocalAppended, LocalBatch, Space, Store, StoreError, Transition, Transitioned, Unfinished, UploadId,
     WorkspaceCounts,
 };
-use crate::cpu_pool::Turnkeeper;
 use crate::steady_clock::SteadyClock;
 
 /// How many writes may wait for the committer; further ones wait to wait.
@@ -185,45 +187,12 @@ impl EmbeddedStore {
             closing,
         })
     }
-
-    fn write<T: Send + 'static>(
-        &self,
-        flush: Flush,
-        work: impl FnOnce(&View<'_>) -> Result<(T, Vec<Put>), StoreError> + Send + 'static,
-    ) -> Answer<'_, T> {
-        let waited = Turnkeeper::waited();
-        Box::pin(async move {
-            let (job, answer) = Job::write(flush, work);
-            self.groups.send(&self.jobs, job, waited).await.map_err(|_| self.gone())?;
-            answer.await.map_err(|_| self.gone())?
-        })
-    }
-
-    /// Why no more writes are taken.
-    fn gone(&self) -> StoreError {
-        if self.closing.is_cancelled() {
-            StoreError::Closed
-        } else {
-            StoreError::ReadOnly { cause: "its writer ended unasked".to_owned() }
-        }
-    }
-
-    fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Instant<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Answer<'_, T> {
-        let tables = self.tables.clone();
-        let reading = tokio::task::spawn_blocking(move || read(&tables.now()));
-        Box::pin(async move {
-            reading.await.map_err(|error| StoreError::Failed { action: "read", cause: error.to_string() })?
-        })
-    }
 }
 
 impl Store for EmbeddedStore {
     fn append(&self, batch: BatchRecord) -> Answer<'_, Appended> {
         let attention = Arc::clone(&self.attention);
-        self.write(Flush::Now, move |view| {
+        self.write_in(batch.workspace.clone(), Flush::Now, move |view, _| {
             attention.name_in_batch(&batch);
             append(view, batch)
         })
@@ -231,7 +200,7 @@ impl Store for EmbeddedStore {
 
     fn append_local(&self, local: LocalBatch) -> Answer<'_, LocalAppended> {
         let attention = Arc::clone(&self.attention);
-        self.write(Flush::Now, move |view| {
+        self.write_in(local.batch.workspace.clone(), Flush::Now, move |view, _| {
             attention.name_in_files(&local.batch.workspace, &local.files);
             append_local(view, local)
         })
@@ -239,18 +208,18 @@ impl Store for EmbeddedStore {
 
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
         let attention = Arc::clone(&self.attention);
-        self.write(Flush::Now, move |view| {
+        self.write_in(step.workspace.clone(), Flush::Now, move |view, _| {
             attention.name_in_files(&step.workspace, &step.files);
             transition(view, step)
         })
     }
 
     fn session(&self, workspace: WorkspaceId, session: SessionId) -> Answer<'_, Option<SessionState>> {
-        self.read(move |now| now.session(&workspace, &session))
+        self.read_in(workspace, move |now, workspace| now.session(workspace, &session))
     }
 
     fn set_mode(&self, change: ModeChange) -> Answer<'_, ModeChanged> {
-        self.write(Flush::Now, move |view| sessions::set_mode(view, &change))
+        self.write_in(change.workspace.clone(), Flush::Now, move |view, _| sessions::set_mode(view, &change))
     }
 
     fn tokens(&self) -> Answer<'_, Tokens> {
@@ -268,7 +237,7 @@ impl Store for EmbeddedStore {
     }
 
     fn create_workspace(&self, workspace: WorkspaceId) -> Answer<'_, bool> {
-        self.write(Flush::Now, move |view| tokens::create_workspace(view, &workspace))
+        self.write_in(workspace, Flush::Now, tokens::create_workspace)
     }
 
     fn history(&self) -> HistoryId {
@@ -276,25 +245,25 @@ impl Store for EmbeddedStore {
     }
 
     fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> Answer<'_, u64> {
-        self.write(Flush::Now, move |view| {
-            let mut counters = counters(view, &workspace)?;
+        self.write_in(workspace, Flush::Now, move |view, workspace| {
+            let mut counters = counters(view, workspace)?;
             counters.lease = Lease { epoch: counters.lease.epoch + 1, secret: Some(secret) };
-            let record = Put::Record(keys::workspace(&workspace), record::encode_counters(counters));
-            let roots = Put::Record(keys::roots(&workspace), record::encode_texts(&roots));
+            let record = Put::Record(keys::workspace(workspace), record::encode_counters(counters));
+            let roots = Put::Record(keys::roots(workspace), record::encode_texts(&roots));
             Ok((counters.lease.epoch, vec![record, roots]))
         })
     }
 
     fn roots(&self, workspace: WorkspaceId) -> Answer<'_, Vec<String>> {
-        self.read(move |now| now.roots(&workspace))
+        self.read_in(workspace, |now, workspace| now.roots(workspace))
     }
 
     fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease> {
-        self.read(move |now| now.lease(&workspace))
+        self.read_in(workspace, |now, workspace| now.lease(workspace))
     }
 
     fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>> {
-        self.read(move |now| Ok(now.digest(&workspace, revision)))
+        self.read_in(workspace, move |now, workspace| Ok(now.digest(workspace, revision)))
     }
 
     fn counts(&self, workspace: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>> {
@@ -306,7 +275,7 @@ impl Store for EmbeddedStore {
     }
 
     fn used_bytes(&self, workspace: WorkspaceId) -> Answer<'_, u64> {
-        self.read(move |now| now.used_bytes(&workspace))
+        self.read_in(workspace, |now, workspace| now.used_bytes(workspace))
     }
 
     fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>> {
@@ -322,36 +291,40 @@ impl Store for EmbeddedStore {
     }
 
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
-        self.read(move |now| now.batch(&workspace, &which))
+        self.read_in(workspace, move |now, workspace| now.batch(workspace, &which))
     }
 
     fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Listed>> {
-        self.read(move |now| now.batches(&workspace, before.unwrap_or(Revision(u64::MAX)), limit))
+        let before = before.unwrap_or(Revision(u64::MAX));
+        self.read_in(workspace, move |now, workspace| now.batches(workspace, before, limit))
     }
 
     fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>> {
-        self.read(move |now| now.events(&workspace, after, limit))
+        self.read_in(workspace, move |now, workspace| now.events(workspace, after, limit))
     }
 
     fn steps(&self, workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Answer<'_, Vec<Event>> {
-        self.read(move |now| now.steps(&workspace, batch, newest))
+        self.read_in(workspace, move |now, workspace| now.steps(workspace, batch, newest))
     }
 
     fn file(&self, workspace: WorkspaceId, path: RootedPath) -> Answer<'_, Option<CloudFile>> {
-        self.read(move |now| now.file(&workspace, &path))
+        self.read_in(workspace, move |now, workspace| now.file(workspace, &path))
     }
 
     fn files_with_key(&self, workspace: WorkspaceId, doc_path: DocPath) -> Answer<'_, Vec<CloudFile>> {
-        self.read(move |now| now.files_with_key(&workspace, &doc_path))
+        self.read_in(workspace, move |now, workspace| now.files_with_key(workspace, &doc_path))
     }
 
     fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<ListedFile>> {
-        self.read(move |now| now.files(&workspace, after.as_ref(), limit))
+        self.read_in(workspace, move |now, workspace| now.files(workspace, after.as_ref(), limit))
     }
 
     fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {
         let (attention, asked) = (Arc::clone(&self.attention), self.clock.now());
         self.read(move |now| {
+            if now.is_deleted(&workspace)? {
+                return Ok(vec![None; digests.len()]);
+            }
             let sizes = digests.into_iter().map(|digest| {
                 let size = now.blob_size(&workspace, &digest)?;
                 Ok(size.filter(|_| attention.notice(&workspace, digest, asked)))
@@ -361,11 +334,13 @@ impl Store for EmbeddedStore {
     }
 
     fn blob_chunk(&self, workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Answer<'_, Option<Bytes>> {
-        self.read(move |now| now.blob_chunk(&workspace, &digest, index))
+        self.read_in(workspace, move |now, workspace| now.blob_chunk(workspace, &digest, index))
     }
 
     fn claim_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
-        let former = self.write(Flush::WithNext, move |view| unfinished::claim(view, upload, &workspace, blob));
+        let former = self.write_in(workspace, Flush::WithNext, move |view, workspace| {
+            unfinished::claim(view, upload, workspace, blob)
+        });
         Box::pin(async move {
             former.await?.into_iter().for_each(|former| self.discard_upload(former));
             Ok(())
@@ -373,7 +348,7 @@ impl Store for EmbeddedStore {
     }
 
     fn unfinished_upload(&self, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, Option<Unfinished>> {
-        self.read(move |now| now.unfinished(&workspace, blob))
+        self.read_in(workspace, move |now, workspace| now.unfinished(workspace, blob))
     }
 
     fn release_upload(&self, upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> Answer<'_, ()> {
@@ -397,9 +372,9 @@ impl Store for EmbeddedStore {
 
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
         let (attention, clock) = (Arc::clone(&self.attention), Arc::clone(&self.clock));
-        let is_new = self.write(Flush::Now, move |view| {
-            let (is_new, puts) = unfinished::commit(view, upload, &workspace, blob)?;
-            attention.came(&workspace, blob.sha256, clock.now());
+        let is_new = self.write_in(workspace, Flush::Now, move |view, workspace| {
+            let (is_new, puts) = unfinished::commit(view, upload, workspace, blob)?;
+            attention.came(workspace, blob.sha256, clock.now());
             Ok((is_new, puts))
         });
         Box::pin(async move {
@@ -451,6 +426,18 @@ impl Store for EmbeddedStore {
 
     fn retain(&self, order: Retention) -> Answer<'_, Retained> {
         Box::pin(self.retain_steps(order))
+    }
+
+    fn begin_deletion(&self, workspace: WorkspaceId, ended: Ended) -> Answer<'_, Option<Vec<TokenName>>> {
+        self.write(Flush::Now, move |view| deletion::begin(view, &workspace, ended))
+    }
+
+    fn continue_deletion(&self, workspace: WorkspaceId) -> Answer<'_, Option<Deletion>> {
+        Box::pin(self.delete_step(workspace))
+    }
+
+    fn deletions(&self) -> Answer<'_, Vec<WorkspaceId>> {
+        self.read(|now| now.deletions())
     }
 
     fn back_up(&self, out: Box<dyn Write + Send>) -> Answer<'_, Summary> {

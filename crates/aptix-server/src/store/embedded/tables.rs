@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::panic::catch_unwind;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -26,6 +27,9 @@ pub(super) struct Tables {
     pub(super) reads: Arc<Counted>,
     /// What was last acknowledged of each workspace.
     known: Arc<Mutex<HashMap<WorkspaceId, Counters>>>,
+    /// How many deletions of workspaces were begun since it was opened, or were under way then. While there is none, no read looks for
+    /// one.
+    deletions: Arc<AtomicU64>,
 }
 
 /// Makes the error of something that the database did not do.
@@ -61,7 +65,10 @@ impl Tables {
         let records = db.keyspace("records", KeyspaceCreateOptions::default).map_err(failed("open the records"))?;
         let separate = || KeyspaceCreateOptions::default().with_kv_separation(Some(KvSeparationOptions::default()));
         let chunks = db.keyspace("chunks", separate).map_err(failed("open the chunks"))?;
-        Ok(Self { db, records, chunks, reads: Arc::default(), known: Arc::default() })
+        // One that cannot be read may be one.
+        let deletions = records.prefix(keys::DELETIONS).next().is_some();
+        let deletions = Arc::new(AtomicU64::new(u64::from(deletions)));
+        Ok(Self { db, records, chunks, reads: Arc::default(), known: Arc::default(), deletions })
     }
 
     /// Removes what unfinished uploads left that cannot be resumed, and answers the name of the store's history.
@@ -102,9 +109,25 @@ impl Tables {
         record.map(|record| record::decode_history(&record)).transpose()
     }
 
-    /// Remembers the counters of workspaces beside their records.
-    pub(super) fn know(&self, workspaces: impl IntoIterator<Item = (WorkspaceId, Counters)>) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).extend(workspaces);
+    /// Remembers the counters of workspaces beside their records; `None` forgets those of one that was deleted.
+    pub(super) fn know(&self, workspaces: impl IntoIterator<Item = (WorkspaceId, Option<Counters>)>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for (workspace, counters) in workspaces {
+            match counters {
+                Some(counters) => known.insert(workspace, counters),
+                None => known.remove(&workspace),
+            };
+        }
+    }
+
+    /// How many deletions of workspaces were begun since the tables were opened, or were under way then.
+    pub(super) fn deletions(&self) -> u64 {
+        self.deletions.load(Ordering::SeqCst)
+    }
+
+    /// Counts a deletion that begins. Called before its record can be read.
+    pub(super) fn count_deletion(&self) {
+        self.deletions.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The counters of a workspace as they were last acknowledged, should their record be damaged.

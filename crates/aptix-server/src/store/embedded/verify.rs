@@ -18,7 +18,7 @@ use super::retention_record;
 use super::scan;
 use super::session_record;
 use super::tables::Tables;
-use super::{marks, parts, tokens, usage};
+use super::{deletion, marks, parts, tokens, usage};
 use crate::store::{BatchSelector, StoreError};
 
 /// What was found.
@@ -67,7 +67,8 @@ pub fn verify(dir: &Path) -> Result<Findings, StoreError> {
             let lost = guard::lost(&tables, marks.as_ref(), &journals)?;
             if lost.is_empty() {
                 // What follows was not acknowledged.
-                found.notes.extend(broken);
+                let unneeded = |broken: String| format!("{broken}: nothing that follows was acknowledged");
+                found.notes.extend(broken.into_iter().map(unneeded));
             } else {
                 found.damages.extend(broken);
             }
@@ -92,6 +93,10 @@ fn read_all(tables: &Tables, marks: Option<&marks::Marks>, found: &mut Findings)
         batches(tables, workspace, counters.newest, found);
     }
     found.damages.extend(tables.now().missing(&workspaces));
+    let deleted = tables.now().every_deletion();
+    found.notes.extend(deleted.iter().map(|workspace| {
+        format!("workspace {workspace} is being deleted: the server removes the rest of it when it starts")
+    }));
     tables_entries(tables, found);
 }
 
@@ -140,6 +145,7 @@ fn tables_entries(tables: &Tables, found: &mut Findings) {
             }
         };
         let damage = match key.first() {
+            Some(b'D') => deletion::decode(&value).map(drop).err(),
             Some(b'f') => record::decode_file(&value).map(drop).err(),
             Some(b'd') => record::decode_former_path(&value).map(drop).err(),
             Some(b'g') => paths(tables, &key, &value).err(),
@@ -174,7 +180,11 @@ fn paths(tables: &Tables, key: &[u8], value: &[u8]) -> Result<(), StoreError> {
     let what = || "the paths with a key".to_owned();
     let malformed = || StoreError::Corrupt { what: what(), why: "it is the record of no key".to_owned() };
     let (workspace, doc_path) = keys::paths_of(key).ok_or_else(malformed)?;
-    for path in record::decode_paths(value)? {
+    let paths = record::decode_paths(value)?;
+    if tables.now().is_deleted(&workspace)? {
+        return Ok(());
+    }
+    for path in paths {
         let file = tables.now().file(&workspace, &path)?;
         if file.is_none_or(|file| file.doc_path != doc_path) {
             let why = format!("file {path} is not there, or has another key");
