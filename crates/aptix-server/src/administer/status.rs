@@ -49,60 +49,73 @@ pub(crate) async fn status(command: StatusCommand) -> anyhow::Result<ExitCode> {
 
 /// A line for each subject.
 fn lines(status: &ServerStatus) -> Vec<String> {
-    let ServerStatus { version, started, services, survey, tokens, last_backup, certificate_expiry } = status;
-    let Survey { workspaces, damaged_workspaces, open_batches, waiting_batches, served_workspaces, .. } = survey;
+    let ServerStatus { version, started, survey, tokens, last_backup, certificate_expiry, .. } = status;
     let time = |at: &UnixMillis| wire::rfc3339(*at);
-    let not_serving: Vec<_> = services.iter().filter(|(_, is_serving)| !is_serving).map(|(name, _)| name).collect();
-    let health = match not_serving.as_slice() {
-        [] => "all services serve".to_owned(),
-        [whole, ..] if whole.is_empty() => {
-            "the store takes no writes, or the server stops: no service serves".to_owned()
-        }
-        some => {
-            let names = some.iter().map(|name| name.rsplit('.').next().unwrap_or(name));
-            format!("not serving: {}; the disk has less free than its reserve", names.collect::<Vec<_>>().join(", "))
-        }
-    };
-    let damaged = match damaged_workspaces {
-        0 => String::new(),
-        damaged => format!(", {damaged} damaged: `aptix-server verify` names the damage"),
-    };
-    let mut lines = vec![
-        format!("version: {version}, serving since {}", time(started)),
-        format!("health: {health}"),
-        format!("workspaces: {workspaces}, {served_workspaces} served by an agent{damaged}"),
-        format!("open batches: {open_batches}, {waiting_batches} waiting for a person or their owner"),
-        format!(
-            "tokens: {}",
-            tokens.map_or("none made, calls need none".to_owned(), |tokens| format!("{tokens} in force"))
-        ),
-    ];
-    if let Some(Space { free, size }) = survey.space {
-        lines.push(format!("disk: {free} of {size} bytes free, {} reserved", survey.reserve));
+    let mut lines = vec![format!("version: {version}, serving since {}", time(started)), health(&status.services)];
+    match survey {
+        Some(survey) => lines.extend(contents(survey, status.served_workspaces)),
+        None => lines.push("store: cannot be read at present; the server's log says why".to_owned()),
     }
+    lines.push(match tokens {
+        Some(tokens) => format!("tokens: {tokens} in force"),
+        None => "tokens: none made, calls need none".to_owned(),
+    });
     let backup = last_backup.as_ref().map_or("none since the server was started".to_owned(), time);
     lines.push(format!("last backup: {backup}"));
     lines.extend(certificate_expiry.as_ref().map(|at| format!("certificate: expires {}", time(at))));
     lines
 }
 
+fn health(services: &[(String, bool)]) -> String {
+    let not_serving: Vec<_> = services.iter().filter(|(_, is_serving)| !is_serving).map(|(name, _)| name).collect();
+    match not_serving.as_slice() {
+        [] => "health: all services serve".to_owned(),
+        [whole, ..] if whole.is_empty() => {
+            "health: no service serves: the store takes no writes, or the server stops".to_owned()
+        }
+        some => {
+            let names: Vec<_> = some.iter().map(|name| name.rsplit('.').next().unwrap_or(name)).collect();
+            format!("health: not serving: {}; the disk has less free than its reserve", names.join(", "))
+        }
+    }
+}
+
+fn contents(survey: &Survey, served: u64) -> Vec<String> {
+    let Survey { workspaces, damaged_workspaces, open_batches, waiting_batches, space, reserve } = survey;
+    let damaged = match damaged_workspaces {
+        0 => String::new(),
+        damaged => format!(", {damaged} damaged: `aptix-server verify` names the damage"),
+    };
+    let mut lines = vec![
+        format!("workspaces: {workspaces}, {served} served by an agent{damaged}"),
+        format!("open batches: {open_batches}, {waiting_batches} waiting for a person or their owner"),
+    ];
+    lines.extend(space.map(|Space { free, size }| format!("disk: {free} of {size} bytes free, {reserve} reserved")));
+    lines
+}
+
 fn object(status: &ServerStatus) -> Value {
-    let ServerStatus { version, started, services, survey, tokens, last_backup, certificate_expiry } = status;
     let time = |at: &UnixMillis| wire::rfc3339(*at);
+    let service = |(name, is_serving): &(String, bool)| json!({ "service": name, "isServing": is_serving });
+    let contents = |survey: &Survey| {
+        let disk =
+            |Space { free, size }| json!({ "freeBytes": free, "sizeBytes": size, "reserveBytes": survey.reserve });
+        json!({
+            "workspaces": survey.workspaces,
+            "damagedWorkspaces": survey.damaged_workspaces,
+            "openBatches": survey.open_batches,
+            "waitingBatches": survey.waiting_batches,
+            "disk": survey.space.map(disk),
+        })
+    };
     json!({
-        "version": version,
-        "startTime": time(started),
-        "services": services.iter().map(|(name, is_serving)| json!({ "service": name, "isServing": is_serving })).collect::<Vec<_>>(),
-        "workspaces": survey.workspaces,
-        "damagedWorkspaces": survey.damaged_workspaces,
-        "servedWorkspaces": survey.served_workspaces,
-        "openBatches": survey.open_batches,
-        "waitingBatches": survey.waiting_batches,
-        "tokens": tokens,
-        "disk": survey.space.map(|Space { free, size }| json!({
-            "freeBytes": free, "sizeBytes": size, "reserveBytes": survey.reserve,
-        })),
-        "lastBackupTime": last_backup.as_ref().map(time),
-        "certificateExpireTime": certificate_expiry.as_ref().map(time),
+        "version": status.version,
+        "startTime": time(&status.started),
+        "services": status.services.iter().map(service).collect::<Vec<_>>(),
+        "contents": status.survey.as_ref().map(contents),
+        "servedWorkspaces": status.served_workspaces,
+        "tokens": status.tokens,
+        "lastBackupTime": status.last_backup.as_ref().map(time),
+        "certificateExpireTime": status.certificate_expiry.as_ref().map(time),
     })
 }

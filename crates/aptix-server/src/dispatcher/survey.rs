@@ -20,8 +20,6 @@ pub struct Survey {
     pub open_batches: u64,
     /// Of these, those that expire unless their owner or a person lets them be applied.
     pub waiting_batches: u64,
-    /// Workspaces that an agent serves.
-    pub served_workspaces: u64,
     /// The space of the store's file system, if it has one.
     pub space: Option<Space>,
     /// Bytes of that space that stay free.
@@ -42,6 +40,12 @@ impl Survey {
 }
 
 impl Dispatcher {
+    /// How many workspaces an agent serves.
+    #[must_use]
+    pub fn served_workspaces(&self) -> u64 {
+        self.leases.count()
+    }
+
     /// Counts what there is.
     ///
     /// # Errors
@@ -49,7 +53,7 @@ impl Dispatcher {
     pub async fn survey(&self) -> Result<Survey, StoreError> {
         let space = self.store.space().await?;
         let reserve = space.map_or(0, |space| self.disk.reserve_of(space));
-        let mut survey = Survey { served_workspaces: self.leases.count(), space, reserve, ..Survey::default() };
+        let mut survey = Survey { space, reserve, ..Survey::default() };
         let mut after = None;
         loop {
             let page = self.store.workspaces(after, PAGE).await?;

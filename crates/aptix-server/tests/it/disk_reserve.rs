@@ -80,7 +80,8 @@ async fn the_status_says_which_services_a_low_disk_stops() {
     let status = admin.get_server_status(request).await.unwrap().into_inner();
     let not_serving = status.services.iter().filter(|health| !health.is_serving).map(|health| health.service.as_str());
     assert_eq!(not_serving.collect::<Vec<_>>(), ["aptix.v1.BatchService", "aptix.v1.ToolService"]);
-    assert_eq!(status.disk.map(|disk| (disk.free_bytes, disk.reserve_bytes)), Some((MIB, 256 * MIB)));
+    let disk = status.contents.and_then(|contents| contents.disk);
+    assert_eq!(disk.map(|disk| (disk.free_bytes, disk.reserve_bytes)), Some((MIB, 256 * MIB)));
     assert_eq!((status.needs_tokens, status.tokens), (true, 1));
 }
 

@@ -244,10 +244,10 @@ async fn the_status_of_a_running_server_is_printed() {
     assert!(command.args(operator).arg(dir.path()).output().unwrap().status.success());
     let (_, object) = status(dir.path(), &["--json"]);
     let object: serde_json::Value = serde_json::from_str(&object).unwrap();
-    assert_eq!((&object["tokens"], &object["openBatches"]), (&1.into(), &1.into()), "{object}");
+    assert_eq!((&object["tokens"], &object["contents"]["openBatches"]), (&1.into(), &1.into()), "{object}");
     assert_eq!(object["services"][0], serde_json::json!({ "service": "", "isServing": true }));
     assert_eq!(object["services"].as_array().unwrap().len(), 8, "the server, and each service of the protocol");
-    assert!(object["disk"]["freeBytes"].as_u64() > Some(0), "{object}");
+    assert!(object["contents"]["disk"]["freeBytes"].as_u64() > Some(0), "{object}");
     program.signal("-TERM");
     program.end();
     let (code, said) = status(dir.path(), &[]);

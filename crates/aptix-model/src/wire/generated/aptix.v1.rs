@@ -14,36 +14,43 @@ pub struct GetServerStatusResponse {
     /// The server as a whole, with an empty name, then each service of `aptix.v1`.
     #[prost(message, repeated, tag = "3")]
     pub services: ::prost::alloc::vec::Vec<ServiceHealth>,
-    /// How many workspaces there are.
-    #[prost(uint64, tag = "4")]
-    pub workspaces: u64,
-    /// Of these, those whose record is damaged: `aptix-server verify` names the damage.
-    #[prost(uint64, tag = "5")]
-    pub damaged_workspaces: u64,
-    /// Batches that have not ended, without those of damaged workspaces.
-    #[prost(uint64, tag = "6")]
-    pub open_batches: u64,
-    /// Of these, batches that expire unless their owner lets them be applied or a person approves them.
-    #[prost(uint64, tag = "7")]
-    pub waiting_batches: u64,
+    /// What the store holds. Absent while it cannot be read.
+    #[prost(message, optional, tag = "4")]
+    pub contents: ::core::option::Option<StoreContents>,
     /// Workspaces that an agent serves.
-    #[prost(uint64, tag = "8")]
+    #[prost(uint64, tag = "5")]
     pub served_workspaces: u64,
     /// Tokens that a call may use now.
-    #[prost(uint64, tag = "9")]
+    #[prost(uint64, tag = "6")]
     pub tokens: u64,
     /// Whether calls need a token. False until the first one is made.
-    #[prost(bool, tag = "10")]
+    #[prost(bool, tag = "7")]
     pub needs_tokens: bool,
-    /// The file system of the store. Absent for a store without one.
-    #[prost(message, optional, tag = "11")]
-    pub disk: ::core::option::Option<DiskSpace>,
     /// When the last backup by this process ended. Absent if there was none.
-    #[prost(message, optional, tag = "12")]
+    #[prost(message, optional, tag = "8")]
     pub last_backup_time: ::core::option::Option<::prost_types::Timestamp>,
     /// When the certificate of the server expires. Absent without TLS.
-    #[prost(message, optional, tag = "13")]
+    #[prost(message, optional, tag = "9")]
     pub certificate_expire_time: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// What a store holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StoreContents {
+    /// How many workspaces there are.
+    #[prost(uint64, tag = "1")]
+    pub workspaces: u64,
+    /// Of these, those whose record is damaged: `aptix-server verify` names the damage.
+    #[prost(uint64, tag = "2")]
+    pub damaged_workspaces: u64,
+    /// Batches that have not ended, without those of damaged workspaces.
+    #[prost(uint64, tag = "3")]
+    pub open_batches: u64,
+    /// Of these, batches that expire unless their owner lets them be applied or a person approves them.
+    #[prost(uint64, tag = "4")]
+    pub waiting_batches: u64,
+    /// The file system of the store. Absent for a store without one.
+    #[prost(message, optional, tag = "5")]
+    pub disk: ::core::option::Option<DiskSpace>,
 }
 /// The health of one service, as `grpc.health.v1` answers it.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -422,7 +429,7 @@ pub mod admin_service_client {
             self
         }
         /// Describes the server at this moment: its version, the health of its services, and how much it holds. It is answered while the
-        /// store takes no writes, too.
+        /// store takes no writes or cannot be read, too.
         pub async fn get_server_status(
             &mut self,
             request: impl tonic::IntoRequest<super::GetServerStatusRequest>,
@@ -687,7 +694,7 @@ pub mod admin_service_server {
     #[async_trait]
     pub trait AdminService: std::marker::Send + std::marker::Sync + 'static {
         /// Describes the server at this moment: its version, the health of its services, and how much it holds. It is answered while the
-        /// store takes no writes, too.
+        /// store takes no writes or cannot be read, too.
         async fn get_server_status(
             &self,
             request: tonic::Request<super::GetServerStatusRequest>,
