@@ -3,19 +3,22 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use aptix_model::wire::v1;
 use rustix::process::{Resource, getrlimit, setrlimit};
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
+use crate::counting::GUARDS_AT_MOST;
 use crate::goal::{self, Goal};
 use crate::idle_stream::IdleStream;
 use crate::moment::pass;
 use crate::process::{Server, Setup, Tokens, WORKSPACES};
 
 /// How many there are when memory and processor time are looked at.
-const COUNTS: [usize; 3] = [1_000, 9_000, 10_000];
+const COUNTS: [usize; 3] = [FEWEST, 9_000, 10_000];
+const FEWEST: usize = 1_000;
 /// How many there are before the first look at the memory.
 const EARLIER: usize = 100;
 /// How many are opened at one time.
@@ -37,33 +40,67 @@ enum Kind {
     Watchers,
 }
 
-/// Measures, and prints what is reported.
+/// Measures and prints what is reported; answers what is gated: the memory of one with guards beside that of one without. The
+/// processor time of an idle server is too little to be compared.
 ///
 /// # Errors
 /// When a stream cannot be opened.
-pub(crate) fn measure(runtime: &Runtime, is_quick: bool) -> Result<()> {
+pub(crate) fn measure(runtime: &Runtime, is_quick: bool) -> Result<Vec<Goal>> {
     let files = open_files()?;
-    let mut reported = Vec::new();
+    let (mut reported, mut gated) = (Vec::new(), Vec::new());
     for (kind, name) in [(Kind::Agents, "agents"), (Kind::Watchers, "watchers")] {
-        let place = tempfile::tempdir()?;
-        let server = Server::start(place.path(), "server", Setup::Guarded, CONFIG)?;
-        let mut streams = Vec::new();
-        runtime.block_on(open(&server, kind, EARLIER, &mut streams))?;
-        let first = server.process.memory_kib()?;
-        for count in COUNTS.into_iter().take(if is_quick { 1 } else { COUNTS.len() }) {
-            if count as u64 + OTHER_FILES > files {
+        let can_be_opened = |count: &usize| {
+            let fits = *count as u64 + OTHER_FILES <= files;
+            if !fits {
                 println!("SKIPPED: {count} idle {name}: a process may have {files} files open here (RLIMIT_NOFILE)");
-                continue;
             }
-            runtime.block_on(open(&server, kind, count, &mut streams))?;
-            let each = (server.process.memory_kib()? - first) / (count - EARLIER) as f64;
-            let percent = busy(&server, if is_quick { SHORT } else { LONG })?;
+            fits
+        };
+        if !can_be_opened(&FEWEST) {
+            continue;
+        }
+        let place = tempfile::tempdir()?;
+        let bare = Idle::begin(runtime, &place, Setup::Bare, kind)?.each_of(runtime, FEWEST)?;
+        let mut idle = Idle::begin(runtime, &place, Setup::Guarded, kind)?;
+        for count in COUNTS.into_iter().filter(can_be_opened).take(if is_quick { 1 } else { COUNTS.len() }) {
+            let each = idle.each_of(runtime, count)?;
+            if count == FEWEST {
+                let name = format!("{count} idle {name}, memory, guarded / unguarded");
+                gated.push(Goal::at_most(name, each / bare, GUARDS_AT_MOST));
+            }
+            let percent = busy(&idle.server, if is_quick { SHORT } else { LONG })?;
             reported.push(Goal::at_most(format!("{count} idle {name}, KiB of memory each"), each, MOST_KIB));
             reported.push(Goal::at_most(format!("{count} idle {name}, % of a processor"), percent, MOST_PERCENT));
         }
     }
     goal::report(&reported);
-    Ok(())
+    Ok(gated)
+}
+
+/// A server with streams on which nothing happens.
+struct Idle {
+    server: Server,
+    kind: Kind,
+    streams: Vec<IdleStream>,
+    /// KiB of memory that the server had with the first few of them.
+    first: f64,
+}
+
+impl Idle {
+    fn begin(runtime: &Runtime, place: &TempDir, setup: Setup, kind: Kind) -> Result<Self> {
+        let name = if setup == Setup::Bare { "bare" } else { "guarded" };
+        let server = Server::start(place.path(), name, setup, CONFIG)?;
+        let mut streams = Vec::new();
+        runtime.block_on(open(&server, kind, EARLIER, &mut streams))?;
+        let first = server.process.memory_kib()?;
+        Ok(Self { server, kind, streams, first })
+    }
+
+    /// KiB of memory of each, once there are so many.
+    fn each_of(&mut self, runtime: &Runtime, count: usize) -> Result<f64> {
+        runtime.block_on(open(&self.server, self.kind, count, &mut self.streams))?;
+        Ok((self.server.process.memory_kib()? - self.first) / (count - EARLIER) as f64)
+    }
 }
 
 /// How many files a process may have open, after as many were asked for as the system allows.
@@ -85,7 +122,7 @@ fn busy(server: &Server, time: Duration) -> Result<f64> {
 
 /// Opens streams until there are so many.
 async fn open(server: &Server, kind: Kind, count: usize, streams: &mut Vec<IdleStream>) -> Result<()> {
-    let tokens = server.tokens.as_ref().context("the server was given tokens")?;
+    let token = server.tokens.as_ref().map(|tokens| token(kind, tokens));
     let mut opening = JoinSet::new();
     for number in streams.len()..count {
         if opening.len() == AT_ONCE
@@ -93,7 +130,7 @@ async fn open(server: &Server, kind: Kind, count: usize, streams: &mut Vec<IdleS
         {
             streams.push(opened??);
         }
-        opening.spawn(begin(kind, server.process.address.clone(), token(kind, tokens), number));
+        opening.spawn(begin(kind, server.process.address.clone(), token.clone(), number));
     }
     while let Some(opened) = opening.join_next().await {
         streams.push(opened??);
@@ -108,13 +145,13 @@ fn token(kind: Kind, tokens: &Tokens) -> String {
     }
 }
 
-async fn begin(kind: Kind, address: String, token: String, number: usize) -> Result<IdleStream> {
+async fn begin(kind: Kind, address: String, token: Option<String>, number: usize) -> Result<IdleStream> {
     if kind == Kind::Watchers {
         let request = v1::WatchWorkspaceRequest { workspace_id: WORKSPACES[0].to_owned(), ..Default::default() };
-        return IdleStream::open(&address, &token, "WorkspaceService/WatchWorkspace", &request, false).await;
+        return IdleStream::open(&address, token.as_deref(), "WorkspaceService/WatchWorkspace", &request, false).await;
     }
     let (workspace_id, agent_id) = (format!("idle-{number}"), "idle".to_owned());
     let hello = v1::Hello { workspace_id, agent_id, roots: vec!["app".to_owned()], ..Default::default() };
     let message = v1::ServeRequest { message: Some(v1::serve_request::Message::Hello(hello)) };
-    IdleStream::open(&address, &token, "AgentService/Serve", &message, true).await
+    IdleStream::open(&address, token.as_deref(), "AgentService/Serve", &message, true).await
 }

@@ -18,7 +18,7 @@ impl IdleStream {
     /// Calls a method with one message, and waits for the beginning of its answer. The call's messages go on if `is_open`.
     pub(crate) async fn open(
         address: &str,
-        token: &str,
+        token: Option<&str>,
         method: &str,
         message: &impl Message,
         is_open: bool,
@@ -29,11 +29,13 @@ impl IdleStream {
             // The server closes it at the end.
             let _ = connection.await;
         });
-        let request = http::Request::post(format!("http://server/aptix.v1.{method}"))
+        let mut request = http::Request::post(format!("http://server/aptix.v1.{method}"))
             .header("content-type", "application/grpc")
-            .header("te", "trailers")
-            .header("authorization", format!("Bearer {token}"))
-            .body(())?;
+            .header("te", "trailers");
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = request.body(())?;
         let (answer, mut messages) = calls.ready().await?.send_request(request, false)?;
         messages.send_data(framed(message)?, !is_open)?;
         let answer = answer.await?;

@@ -83,7 +83,7 @@ fn run(args: &Args) -> Result<()> {
     match args.subject {
         Subject::Submit => gate(args, &runtime.block_on(submit::measure(passes(61, 3)))?),
         Subject::EndToEnd => gate(args, &runtime.block_on(end_to_end::measure(passes(41, 2)))?),
-        Subject::Idle => idle::measure(&runtime, args.quick),
+        Subject::Idle => gate(args, &idle::measure(&runtime, args.quick)?),
         Subject::Echo => runtime.block_on(echo::serve()),
     }
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::program::{private, program};
 
-/// The workspaces of a guarded server: of the author who is measured, and of others beside them.
+/// The workspaces of a server: of the author who is measured, and of others beside them.
 pub(crate) const WORKSPACES: [&str; 2] = ["quiet", "noisy"];
 
 /// Every quota, far above what is called: it is counted and refuses nothing. Those of tokens take effect only where there are some.
@@ -106,6 +106,9 @@ impl Server {
         let directory = place.join(name);
         std::fs::create_dir(&directory)?;
         let data = directory.join("data");
+        for workspace in WORKSPACES {
+            administer(&data, &["workspace", "create", workspace])?;
+        }
         let (guards, tokens) = match setup {
             Setup::Bare => (String::new(), None),
             Setup::Guarded => ("metrics = \"127.0.0.1:0\"\n".to_owned(), Some(make_tokens(&data)?)),
@@ -137,9 +140,6 @@ impl Server {
 }
 
 fn make_tokens(data: &Path) -> Result<Tokens> {
-    for workspace in WORKSPACES {
-        administer(data, &["workspace", "create", workspace])?;
-    }
     let make = |name, role, workspace| {
         administer(data, &["token", "create", "--workspace", workspace, "--role", role, "--name", name])
     };
