@@ -192,7 +192,12 @@ pub(crate) async fn ask<T>(
     new: New,
     call: impl AsyncFnOnce(&mut Owner) -> Result<T, Unanswered>,
 ) -> anyhow::Result<T> {
-    ask_by(order, new, (Options::default(), Approvals::default().into()), call).await
+    ask_by(order, new, (sweeping_nothing(Options::default()), Approvals::default().into()), call).await
+}
+
+/// Options of a server that removes no blob: it does not know how long the configured one keeps them.
+fn sweeping_nothing(options: Options) -> Options {
+    Options { blob_retention: Duration::MAX, ..options }
 }
 
 /// As [`ask`]; a server that runs only for the command is held to these rules.

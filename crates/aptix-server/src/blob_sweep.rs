@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use aptix_model::record::UnixMillis;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::dispatcher::Dispatcher;
 use crate::metrics::{self, Metric};
@@ -21,6 +21,8 @@ const AT_LEAST_EVERY: Duration = Duration::from_secs(3600);
 const FIRST_WITHIN: Duration = Duration::from_secs(120);
 /// How soon after a sweep another one may begin that nothing was removed for.
 const NOT_AGAIN_WITHIN: Duration = Duration::from_secs(60);
+/// How long a call waits for a sweep.
+const WAITED_FOR: Duration = Duration::from_secs(20);
 /// The shortest time between two sweeps.
 const SHORTEST: Duration = Duration::from_millis(20);
 
@@ -65,8 +67,15 @@ impl BlobSweep {
         self.is_due.store(true, Ordering::SeqCst);
     }
 
-    /// Sweeps now, unless that was done within the last minute and nothing was removed since.
+    /// Sweeps now, unless that was done within the last minute and nothing was removed since; for as long as the owner waits for an
+    /// answer at most: the next sweep does the rest.
     pub async fn sweep_again(&self) {
+        if timeout(WAITED_FOR, self.sweep_if_due()).await.is_err() {
+            tracing::info!("unnamed blobs are left for the next sweep");
+        }
+    }
+
+    async fn sweep_if_due(&self) {
         let mut last = self.last.lock().await;
         if self.is_due.load(Ordering::SeqCst) || last.is_none_or(|last| last.elapsed() >= NOT_AGAIN_WITHIN) {
             self.sweep(&mut last).await;
@@ -74,7 +83,7 @@ impl BlobSweep {
     }
 
     async fn sweep(&self, last: &mut Option<Instant>) {
-        self.is_due.store(false, Ordering::SeqCst);
+        let was_due = Due(&self.is_due, self.is_due.swap(false, Ordering::SeqCst));
         let millis = u64::try_from(self.retention.as_millis()).unwrap_or(u64::MAX);
         let before = UnixMillis(self.dispatcher.earliest_now().0.saturating_sub(millis));
         let began = Instant::now();
@@ -89,5 +98,23 @@ impl BlobSweep {
             Err(error) => tracing::warn!(%error, "unnamed blobs could not be removed"),
         }
         *last = Some(Instant::now());
+        was_due.done();
+    }
+}
+
+/// Whether a sweep was due when it began: one that is given up leaves it due.
+struct Due<'a>(&'a AtomicBool, bool);
+
+impl Due<'_> {
+    fn done(mut self) {
+        self.1 = false;
+    }
+}
+
+impl Drop for Due<'_> {
+    fn drop(&mut self) {
+        if self.1 {
+            self.0.store(true, Ordering::SeqCst);
+        }
     }
 }

@@ -12,7 +12,7 @@ use aptix_server::service::owner::{Owner, Unanswered};
 use aptix_server::store::retention::{HeldBy, Limits, Retained};
 use serde_json::{Value, json};
 
-use super::{New, Order, ask_by, print};
+use super::{New, Order, ask_by, print, sweeping_nothing};
 
 /// What is removed, of which workspaces, and how that is printed.
 #[derive(clap::Args)]
@@ -42,7 +42,11 @@ pub(crate) async fn retention(command: RetentionCommand) -> anyhow::Result<()> {
     let RetentionCommand { dry_run, workspace, config, json, order } = command;
     let config = config.map(read).transpose()?;
     let rules = config.as_ref().map(Config::retention);
-    let options = config.map_or_else(Options::default, |config| config.options);
+    // Without a configuration it is not known how long blobs are kept.
+    let options = match config.filter(|_| !dry_run) {
+        Some(config) => config.options,
+        None => sweeping_nothing(Options::default()),
+    };
     // A server that runs only for a dry run removes nothing by itself.
     let by = if dry_run { RetentionRules::default() } else { rules.clone().unwrap_or_default() };
     let changeable = Changeable { retention: by.into(), ..Approvals::default().into() };

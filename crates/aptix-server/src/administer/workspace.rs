@@ -66,27 +66,25 @@ async fn delete(id: WorkspaceId, yes: bool, order: &Order) -> anyhow::Result<Exi
         return Ok(ExitCode::from(2));
     }
     let deleted = ask(order, New::Refused, async |owner| {
-        if !yes {
-            confirm(owner, &id).await?;
-        }
-        owner.delete_workspace(&id).await
+        let has_begun = if yes { false } else { confirm(owner, &id).await? };
+        owner.delete_workspace(&id, has_begun).await
     })
     .await?;
     print(&[line(&id, &deleted)])?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks for the name of the workspace, unless its deletion has begun already.
-async fn confirm(owner: &mut Owner, id: &WorkspaceId) -> Result<(), Unanswered> {
+/// Asks for the name of the workspace, unless its deletion has begun already, which is answered.
+async fn confirm(owner: &mut Owner, id: &WorkspaceId) -> Result<bool, Unanswered> {
     let preview = owner.preview_deletion(id).await?;
     if preview.has_begun {
-        return Ok(());
+        return Ok(true);
     }
     let question = question(id, &preview);
     let typed = tokio::task::spawn_blocking(move || read_answer(&question)).await;
     let typed = typed.map_err(std::io::Error::other).and_then(|typed| typed);
     match typed {
-        Ok(typed) if typed == id.as_str() => Ok(()),
+        Ok(typed) if typed == id.as_str() => Ok(false),
         Ok(_) => Err(Unanswered::Refused(format!("workspace {id} was not deleted: its name was not typed"))),
         Err(error) => Err(Unanswered::Refused(format!("workspace {id} was not deleted: no answer was read: {error}"))),
     }

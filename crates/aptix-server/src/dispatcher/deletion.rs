@@ -46,18 +46,22 @@ pub struct Preview {
 
 impl Dispatcher {
     /// Deletes a bounded part of a workspace. `begin` marks it in the store as being deleted: it is answered before anything is removed,
-    /// and no agent takes the lease meanwhile.
+    /// and no agent takes the lease meanwhile. Without it only a deletion that has begun is gone on with.
     ///
     /// # Errors
     /// NOT_FOUND, INVALID_STATE while an agent serves it, and when the store fails.
     pub async fn delete_workspace(
         self: &Arc<Self>,
         workspace: WorkspaceId,
-        begin: impl Future<Output = Result<Option<Vec<TokenName>>, StoreError>> + Send + 'static,
+        begin: Option<impl Future<Output = Result<Option<Vec<TokenName>>, StoreError>> + Send + 'static>,
     ) -> Result<Deleted, Refusal> {
         let this = Arc::clone(self);
         self.to_the_end(async move {
-            let tokens = this.begin_deletion(&workspace, begin).await?;
+            let tokens = match begin {
+                Some(begin) => this.begin_deletion(&workspace, begin).await?,
+                None if this.store.deletions().await?.contains(&workspace) => Vec::new(),
+                None => return Err(Refusal::denied(no_workspace(&workspace))),
+            };
             let deletion = this.continue_deletion(&workspace, STEPS).await?;
             Ok(Deleted { tokens, deletion })
         })
@@ -158,8 +162,21 @@ impl Dispatcher {
 
     async fn finish_all(&self) -> Result<(), StoreError> {
         for workspace in self.store.deletions().await? {
-            while !self.continue_deletion(&workspace, STEPS).await?.is_done {}
+            // A deletion whose beginning was not acknowledged may have begun all the same.
+            self.leases.forget(&workspace);
+            self.wakes.end_workspace(&workspace);
+            // A damaged record of one workspace hinders no other.
+            match self.finish_one(&workspace).await {
+                Err(error) if error.will_pass() => return Err(error),
+                Err(error) => tracing::warn!(WorkspaceId = %workspace, %error, "its deletion could not be finished"),
+                Ok(()) => {}
+            }
         }
+        Ok(())
+    }
+
+    async fn finish_one(&self, workspace: &WorkspaceId) -> Result<(), StoreError> {
+        while !self.continue_deletion(workspace, STEPS).await?.is_done {}
         Ok(())
     }
 }

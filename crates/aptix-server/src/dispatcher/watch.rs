@@ -106,6 +106,9 @@ impl Dispatcher {
                 self.idle(outlet, &mut waker, heartbeat).await?;
                 let now = self.store.batch(workspace.clone(), BatchSelector::Id(id)).await.map_err(stop)?;
                 check_workspace(&of_workspace, &workspace)?;
+                if now.is_none() {
+                    self.not_deleted(&workspace).await.map_err(stop)?;
+                }
                 let now = now.ok_or_else(|| stop(lost(id)))?;
                 if now.revision > sent {
                     break now;

@@ -107,14 +107,19 @@ impl v1::admin_service_server::AdminService for AdminService {
         &self,
         request: Request<v1::DeleteWorkspaceRequest>,
     ) -> Result<Response<v1::DeleteWorkspaceResponse>, Status> {
+        let by = Principal::of(&request)?.to_string();
         let request = request.into_inner();
         let workspace: WorkspaceId = wire::id("workspaceId", &request.workspace_id).map_err(status)?;
         if request.dry_run {
             let preview = self.dispatcher.preview_deletion(&workspace).await.map_err(status)?;
             return Ok(Response::new(deletion::preview(preview)));
         }
-        let begin = Arc::clone(&self.registry).begin_deletion(workspace.clone());
-        let deleted = self.dispatcher.delete_workspace(workspace, begin).await.map_err(status)?;
+        let registry = Arc::clone(&self.registry);
+        let begin = (!request.resume).then(|| registry.begin_deletion(workspace.clone()));
+        let deleted = self.dispatcher.delete_workspace(workspace.clone(), begin).await.map_err(status)?;
+        if !request.resume {
+            tracing::info!(WorkspaceId = %workspace, by, "the deletion of a workspace was asked for");
+        }
         Ok(Response::new(deletion::deleted(deleted)))
     }
 

@@ -130,19 +130,22 @@ impl Owner {
     /// # Errors
     /// When the server refuses, or does not answer.
     pub async fn preview_deletion(&mut self, workspace: &WorkspaceId) -> Result<Preview, Unanswered> {
-        let request = v1::DeleteWorkspaceRequest { workspace_id: workspace.to_string(), dry_run: true };
+        let workspace_id = workspace.to_string();
+        let request = v1::DeleteWorkspaceRequest { workspace_id, dry_run: true, resume: false };
         Ok(deletion::read_preview(&self.admin.delete_workspace(request).await?.into_inner())?)
     }
 
-    /// Deletes a workspace; calls the server until nothing is left of it.
+    /// Deletes a workspace; calls the server until nothing is left of it. With `has_begun` only what a deletion left is removed.
     ///
     /// # Errors
     /// When the server refuses, or does not answer.
-    pub async fn delete_workspace(&mut self, workspace: &WorkspaceId) -> Result<Deleted, Unanswered> {
+    pub async fn delete_workspace(&mut self, workspace: &WorkspaceId, has_begun: bool) -> Result<Deleted, Unanswered> {
         let mut tokens = Vec::new();
         let mut last: Option<Deleted> = None;
         loop {
-            let request = v1::DeleteWorkspaceRequest { workspace_id: workspace.to_string(), dry_run: false };
+            // From the second call on a workspace of this id is another one, unless it is being deleted.
+            let resume = has_begun || last.is_some();
+            let request = v1::DeleteWorkspaceRequest { workspace_id: workspace.to_string(), dry_run: false, resume };
             let answer = match (self.admin.delete_workspace(request).await, last) {
                 // A server that was started meanwhile has removed the rest.
                 (Err(status), Some(before)) if status.code() == Code::NotFound => {

@@ -20,7 +20,7 @@ use crate::server::{Clients, SOON, Server, connect_agent, create_text, hello, ne
 use crate::store_contract::{append, batch};
 
 fn request(workspace: &str) -> v1::DeleteWorkspaceRequest {
-    v1::DeleteWorkspaceRequest { workspace_id: workspace.to_owned(), dry_run: false }
+    v1::DeleteWorkspaceRequest { workspace_id: workspace.to_owned(), dry_run: false, resume: false }
 }
 
 fn workspace(id: &str) -> v1::GetWorkspaceRequest {
@@ -95,6 +95,11 @@ async fn readers_and_tokens_end_with_their_workspace() {
     let resumed = v1::WatchWorkspaceRequest { after: first.cursor, ..watch };
     let refused = clients.workspaces.watch_workspace(with(&author, resumed)).await.unwrap_err();
     assert_eq!((refused.code(), refusal(&refused).1.as_str()), (Code::FailedPrecondition, "HISTORY_CHANGED"));
+    // One that goes on with a deletion which another call has finished leaves the new workspace alone.
+    let resumed = v1::DeleteWorkspaceRequest { resume: true, ..request("own") };
+    let done = admin(&clients).delete_workspace(with(&operator, resumed)).await.unwrap_err();
+    assert_eq!(done.code(), Code::NotFound);
+    clients.workspaces.get_workspace(with(&author, workspace("own"))).await.expect("the new one stays");
 }
 
 /// The command's exit code, and what it prints.

@@ -145,7 +145,8 @@ async fn a_call_removes_by_the_configuration_alone() {
     assert_eq!(refused.code(), Code::NotFound);
 }
 
-/// The command removes blobs that nothing names, if they are older than the server keeps them; a dry run does not.
+/// The command removes blobs that nothing names, if they are older than the configuration keeps them; a dry run does not, nor a command
+/// that knows no configuration.
 #[tokio::test]
 async fn the_command_frees_what_nothing_names() {
     let dir = tempfile::tempdir().unwrap();
@@ -159,7 +160,9 @@ async fn the_command_frees_what_nothing_names() {
     store.create_workspace(w.clone()).await.unwrap();
     store.close().await.unwrap();
     drop(store);
-    for (arguments, left) in [(&["--dry-run"][..], 6), (&[], 3)] {
+    let configuration = config("blob_retention_seconds = 86400\n");
+    let configured = ["--config", configuration.path().to_str().unwrap()];
+    for (arguments, left) in [(&["--dry-run"][..], 6), (&[], 6), (&configured, 3)] {
         assert_eq!(retention(dir.path(), arguments).0, Some(0));
         let store = EmbeddedStore::open(dir.path()).unwrap();
         assert_eq!(store.used_bytes(w.clone()).await, Ok(left), "{arguments:?}");

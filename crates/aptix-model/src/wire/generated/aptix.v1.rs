@@ -182,6 +182,9 @@ pub struct DeleteWorkspaceRequest {
     /// Whether it is only answered what would be deleted. Nothing changes.
     #[prost(bool, tag = "2")]
     pub dry_run: bool,
+    /// Whether only a deletion that has begun is gone on with. Not read with dry_run.
+    #[prost(bool, tag = "3")]
+    pub resume: bool,
 }
 /// Answers with what was deleted, or would be.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -204,7 +207,7 @@ pub struct DeleteWorkspaceResponse {
     /// Whether the deletion has begun. For a dry run this is false unless an earlier call began it; then the counts are 0.
     #[prost(bool, tag = "6")]
     pub has_begun: bool,
-    /// Whether something is left: call again. True for a dry run.
+    /// Whether something is left: call again with resume. True for a dry run.
     #[prost(bool, tag = "7")]
     pub has_more: bool,
 }
@@ -576,13 +579,13 @@ pub mod admin_service_client {
         ///
         /// From the answer on, and after a restart, every other call about the workspace is answered as if it did not exist: its open
         /// streams end with NOT_FOUND, nothing can be stored in it, and it cannot be created. A call removes a bounded part: while the
-        /// answer has has_more, call again. A server that is started removes the rest of each workspace whose deletion was cut off. Once
+        /// answer has has_more, call again with resume, so that no new workspace of this id is taken for the rest. A server that is started removes the rest of each workspace whose deletion was cut off. Once
         /// nothing is left, the id can be used for a new workspace: its revisions begin at 1, and a cursor of the former one is refused with
         /// FAILED_PRECONDITION (HISTORY_CHANGED).
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the id is not one.
-        /// - NOT_FOUND: there is no such workspace, and none of this id is being deleted.
+        /// - NOT_FOUND: there is no such workspace, and none of this id is being deleted; or, with resume, none is being deleted: it is done.
         /// - FAILED_PRECONDITION: an agent serves the workspace. Stop it, then call again.
         pub async fn delete_workspace(
             &mut self,
@@ -756,13 +759,13 @@ pub mod admin_service_server {
         ///
         /// From the answer on, and after a restart, every other call about the workspace is answered as if it did not exist: its open
         /// streams end with NOT_FOUND, nothing can be stored in it, and it cannot be created. A call removes a bounded part: while the
-        /// answer has has_more, call again. A server that is started removes the rest of each workspace whose deletion was cut off. Once
+        /// answer has has_more, call again with resume, so that no new workspace of this id is taken for the rest. A server that is started removes the rest of each workspace whose deletion was cut off. Once
         /// nothing is left, the id can be used for a new workspace: its revisions begin at 1, and a cursor of the former one is refused with
         /// FAILED_PRECONDITION (HISTORY_CHANGED).
         ///
         /// Errors:
         /// - INVALID_ARGUMENT: the id is not one.
-        /// - NOT_FOUND: there is no such workspace, and none of this id is being deleted.
+        /// - NOT_FOUND: there is no such workspace, and none of this id is being deleted; or, with resume, none is being deleted: it is done.
         /// - FAILED_PRECONDITION: an agent serves the workspace. Stop it, then call again.
         async fn delete_workspace(
             &self,
@@ -7715,7 +7718,7 @@ pub mod session_service_client {
         /// - INVALID_ARGUMENT: an id is not one, or mode or wait is not acceptable.
         /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used to ask for the other mode.
         /// - FAILED_PRECONDITION (WRONG_OWNER): the session belongs to another owner.
-        /// - RESOURCE_EXHAUSTED: the workspace has too many RESTRICTED sessions, or too many calls wait.
+        /// - RESOURCE_EXHAUSTED: the workspace has too many RESTRICTED sessions.
         /// - UNAVAILABLE: the server is shutting down or takes no writes at present; call again with the same request_id.
         pub async fn set_session_mode(
             &mut self,
@@ -7783,7 +7786,7 @@ pub mod session_service_server {
         /// - INVALID_ARGUMENT: an id is not one, or mode or wait is not acceptable.
         /// - ALREADY_EXISTS (REQUEST_ID_REUSED): the request_id was used to ask for the other mode.
         /// - FAILED_PRECONDITION (WRONG_OWNER): the session belongs to another owner.
-        /// - RESOURCE_EXHAUSTED: the workspace has too many RESTRICTED sessions, or too many calls wait.
+        /// - RESOURCE_EXHAUSTED: the workspace has too many RESTRICTED sessions.
         /// - UNAVAILABLE: the server is shutting down or takes no writes at present; call again with the same request_id.
         async fn set_session_mode(
             &self,

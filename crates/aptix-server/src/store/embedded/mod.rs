@@ -279,6 +279,8 @@ impl Store for EmbeddedStore {
     }
 
     fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>> {
+        // The server lists them every few seconds: so the clock notices in time what the time of day does.
+        let _ = self.clock.now();
         self.read(move |now| now.workspaces(after.as_ref(), limit))
     }
 
@@ -378,10 +380,11 @@ impl Store for EmbeddedStore {
             Ok((is_new, puts))
         });
         Box::pin(async move {
-            if !is_new.await? {
+            let committed = is_new.await;
+            if matches!(committed, Ok(false) | Err(StoreError::BeingDeleted { .. })) {
                 self.discard_upload(upload);
             }
-            Ok(())
+            committed.map(drop)
         })
     }
 

@@ -50,7 +50,7 @@ impl EmbeddedStore {
             }
             done.records += self.remove_by(begun, Flush::Now, move |view| step.commit(view)).await?;
         }
-        done.has_more |= done.events < planned.events || has_records;
+        done.has_more |= done.contents < planned.contents || done.events < planned.events || has_records;
         let of = workspace.clone();
         done.oldest = self.read(move |now| Ok(now.trim(&of)?.upto.next())).await?;
         Ok(done)
