@@ -37,10 +37,10 @@ impl Wake for Ring {
 }
 
 impl CpuPool {
-    /// As many threads as there are processors; at least two, so that no caller has all of them.
+    /// One thread more than there are processors: a caller may use them all, and never has the last turn.
     pub(crate) fn new() -> Self {
-        let processors = available_parallelism().map_or(2, usize::from);
-        Self { turns: Turns::new(processors.max(2)) }
+        let processors = available_parallelism().map_or(1, usize::from);
+        Self { turns: Turns::new(processors + 1) }
     }
 
     /// Runs a future to its end, each poll in a turn of `caller`, and notes what it waits for. Dropped early, the future gets no

@@ -36,21 +36,30 @@ struct Queue {
 #[derive(Debug, Default)]
 struct CallerState {
     running: usize,
-    waiting: VecDeque<Request>,
-    /// When lanes were last served; those that are not here have not been, as far as is known.
-    lanes: HashMap<u64, u64>,
+    lanes: HashMap<u64, Lane>,
+    /// Lanes in which requests wait, the next one first: by when they were last served, and by when the request came.
+    order: BTreeSet<(u64, u64, u64)>,
     /// Turns of this caller that have begun since it is known.
     begun: u64,
     /// When it came, or was last served: below [`SERVED`] for those who have not been served yet.
     place: u64,
 }
 
+/// The requests of one lane that wait.
+#[derive(Debug, Default)]
+struct Lane {
+    /// When it was last served; 0 if it was not, as far as is known.
+    served: u64,
+    waiting: VecDeque<Request>,
+}
+
 /// A request for a turn that waits.
 #[derive(Debug)]
 struct Request {
     called: oneshot::Sender<Turn>,
-    lane: u64,
-    /// Turns of other callers that had begun when it was made.
+    /// When it was made.
+    made: u64,
+    /// Turns of other callers that had begun then.
     others: u64,
 }
 
@@ -114,7 +123,7 @@ impl Queue {
         self.now += 1;
         let known = self.callers.entry(who).or_insert(CallerState { place: self.now, ..CallerState::default() });
         let others = self.begun.saturating_sub(known.begun);
-        known.waiting.push_back(Request { called, lane, others });
+        known.add(lane, Request { called, made: self.now, others });
         self.order.insert((known.place, who));
     }
 
@@ -143,10 +152,7 @@ impl Queue {
         self.now += 1;
         known.place = SERVED + self.now;
         known.running += 1;
-        if known.lanes.len() >= LANES {
-            known.lanes.clear();
-        }
-        known.lanes.insert(lane, self.now);
+        known.serve(lane, self.now);
         self.begun += 1;
         known.begun += 1;
         self.free -= 1;
@@ -159,17 +165,15 @@ impl Queue {
             self.order.remove(&place);
             let who = place.1;
             let known = self.callers.get_mut(&who)?;
-            known.waiting.retain(|request| !request.called.is_closed());
-            let Some(Request { called, lane, others }) = known.first() else {
+            let Some((lane, Request { called, others, .. })) = known.first() else {
                 if known.running == 0 {
                     self.callers.remove(&who);
                 }
                 continue;
             };
             let waited = self.begun.saturating_sub(known.begun).saturating_sub(others);
-            let waits = !known.waiting.is_empty();
             self.begin(who, lane);
-            if waits && let Some(known) = self.callers.get(&who) {
+            if let Some(known) = self.callers.get(&who).filter(|known| known.waits()) {
                 self.order.insert((known.place, who));
             }
             return Some((who, called, waited));
@@ -180,7 +184,7 @@ impl Queue {
         self.free += 1;
         if let Some(known) = self.callers.get_mut(&caller) {
             known.running -= 1;
-            if known.running == 0 && known.waiting.is_empty() {
+            if known.running == 0 && !known.waits() {
                 self.callers.remove(&caller);
             }
         }
@@ -188,11 +192,44 @@ impl Queue {
 }
 
 impl CallerState {
-    /// Takes the request that is next: the oldest one of the lane that was served longest ago.
-    fn first(&mut self) -> Option<Request> {
-        let served = |request: &Request| self.lanes.get(&request.lane).copied().unwrap_or_default();
-        let next = (0..self.waiting.len()).min_by_key(|index| self.waiting.get(*index).map(served))?;
-        self.waiting.remove(next)
+    fn waits(&self) -> bool {
+        !self.order.is_empty()
+    }
+
+    fn add(&mut self, lane: u64, request: Request) {
+        let lane_state = self.lanes.entry(lane).or_default();
+        if lane_state.waiting.is_empty() {
+            self.order.insert((lane_state.served, request.made, lane));
+        }
+        lane_state.waiting.push_back(request);
+    }
+
+    /// Takes the request that is next: the oldest one of the lane that was served longest ago. Those of who gave up are dropped.
+    fn first(&mut self) -> Option<(u64, Request)> {
+        while let Some((_, _, lane)) = self.order.pop_first() {
+            let Some(lane_state) = self.lanes.get_mut(&lane) else { continue };
+            let request = lane_state.waiting.pop_front();
+            if let Some(next) = lane_state.waiting.front() {
+                self.order.insert((lane_state.served, next.made, lane));
+            }
+            if let Some(request) = request.filter(|request| !request.called.is_closed()) {
+                return Some((lane, request));
+            }
+        }
+        None
+    }
+
+    /// Notes that a lane is served now.
+    fn serve(&mut self, lane: u64, now: u64) {
+        if self.lanes.len() >= LANES {
+            self.lanes.retain(|_, lane| !lane.waiting.is_empty());
+        }
+        let lane_state = self.lanes.entry(lane).or_default();
+        if let Some(next) = lane_state.waiting.front() {
+            self.order.remove(&(lane_state.served, next.made, lane));
+            self.order.insert((now, next.made, lane));
+        }
+        lane_state.served = now;
     }
 }
 

@@ -35,6 +35,7 @@ mod stored_bytes;
 pub mod stream;
 pub mod submit;
 pub mod survey;
+mod to_the_end;
 pub mod transfer;
 pub mod upload;
 mod wake;
@@ -56,9 +57,9 @@ use tracing::Instrument as _;
 use self::approvals::CurrentApprovals;
 use self::claims::Claims;
 use self::lease::Leases;
+use self::to_the_end::ToTheEnd;
 use self::wake::Wakes;
 use crate::caller::Share;
-use crate::cpu_pool::Turnkeeper;
 use crate::room::Room;
 use crate::steady_clock::SteadyClock;
 use crate::store::{Store, StoreError};
@@ -198,10 +199,7 @@ impl Dispatcher {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let (turns, work) = (Turnkeeper::here(), work.in_current_span());
-        let done = self.tasks.spawn(async move { turns.run(work).await }).await;
-        let done = done.and_then(|done| done);
-        done.map_err(|error| StoreError::Failed { action: "finish a write", cause: error.to_string() })?
+        ToTheEnd::begin(&self.tasks, work.in_current_span()).await?
     }
 
     /// Ends what is still in flight, then closes the store.

@@ -128,10 +128,12 @@ impl Registry {
         if caller == Caller::Owner {
             return Ok(Principal::Owner);
         }
-        let digests = match headers.contains_key(header::AUTHORIZATION) {
+        let mut digests: Vec<_> = match headers.contains_key(header::AUTHORIZATION) {
             true => bearer(headers).map(|secret| secret.digest()).into_iter().collect(),
-            false => names.iter().map(proof).collect::<HashSet<_>>(),
+            false => names.iter().map(proof).collect(),
         };
+        digests.sort_unstable();
+        digests.dedup();
         let (known, now) = (self.read(), self.clock.now());
         if !known.closed.is_cancelled() {
             return Ok(Principal::Anyone(known.closed.clone()));

@@ -41,7 +41,17 @@ impl Secret {
     /// What the server keeps of it.
     #[must_use]
     pub fn digest(&self) -> Sha256Digest {
-        Sha256Digest::from_bytes(Sha256::digest(self.to_string().as_bytes()).into())
+        Sha256Digest::from_bytes(Sha256::digest(self.text()).into())
+    }
+
+    /// The text that its holder sends.
+    fn text(&self) -> Vec<u8> {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digit = |half: u8| DIGITS.get(usize::from(half)).copied().unwrap_or_default();
+        let mut text = Vec::with_capacity(PREFIX.len() + 2 * (RANDOM + CHECKSUM));
+        text.extend(PREFIX.as_bytes());
+        text.extend(self.0.iter().chain(&self.checksum()).flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
+        text
     }
 
     fn checksum(&self) -> [u8; CHECKSUM] {
@@ -70,8 +80,7 @@ fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
 
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(PREFIX)?;
-        self.0.iter().chain(&self.checksum()).try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&String::from_utf8_lossy(&self.text()))
     }
 }
 

@@ -336,6 +336,8 @@ fn write(
             Some((keys::workspace_of(key)?, counters.ok()?))
         })
         .collect();
+    let mut due = staged.range(keys::DUE.to_vec()..).filter(|(_, value)| value.is_some());
+    let due = due.next().and_then(|(key, _)| Some(keys::due_of(key)?.0));
     for (key, value) in staged {
         match value {
             Some(value) => batch.insert(&tables.records, key, value),
@@ -353,6 +355,9 @@ fn write(
     let known = round.changed.clone();
     rounds.during(round, || batch.commit().map_err(failed("write")))?;
     tables.know(known);
+    if let Some(expires) = due {
+        tables.earliest_due.add(expires);
+    }
     Ok(newest)
 }
 

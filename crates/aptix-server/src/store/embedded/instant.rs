@@ -12,6 +12,7 @@ use fjall::{Iter, Readable, Slice, Snapshot};
 use tokio_util::bytes::Bytes;
 
 use super::batch_record;
+use super::earliest_due::Scan;
 use super::keys::{self, Key};
 use super::marks::Marks;
 use super::record::{self, Counters, Happened, Head, Marker};
@@ -121,16 +122,27 @@ impl Instant<'_> {
     }
 
     /// Batches whose time is over, in the order of expiry, after a position. Skips an entry that cannot be read.
-    pub(super) fn due(&self, now: UnixMillis, after: Option<DueKey>, limit: usize) -> Result<Vec<Due>, StoreError> {
-        let first = after.map_or_else(|| keys::DUE.to_vec(), |(expires, id)| keys::due(expires, id));
+    pub(super) fn due(
+        &self,
+        now: UnixMillis,
+        after: Option<DueKey>,
+        limit: usize,
+        scan: Scan,
+    ) -> Result<Vec<Due>, StoreError> {
+        let begin = after.map_or_else(|| keys::due_from(scan.from), |(expires, id)| keys::due(expires, id));
+        // Where it begins later, it does not learn what is first.
+        let mut scan = Some(scan).filter(|_| after.is_none());
         let mut found = Vec::new();
-        for entry in self.range(first..) {
+        for entry in self.range(begin..) {
             let (key, value) = entry.into_inner().map_err(failed("list prepared batches"))?;
-            if found.len() == limit || !key.starts_with(keys::DUE) {
+            if !key.starts_with(keys::DUE) {
                 break;
             }
             let Some(key) = keys::due_of(&key).filter(|key| after != Some(*key)) else { continue };
-            if key.0 > now {
+            if let Some(scan) = scan.take() {
+                scan.end(Some(key.0));
+            }
+            if found.len() == limit || key.0 > now {
                 break;
             }
             let workspace = record::decode_texts(&value).ok().and_then(|texts| texts.first()?.parse().ok());
@@ -138,6 +150,9 @@ impl Instant<'_> {
             if !self.is_deleted(&workspace)? {
                 found.push(Due { key, workspace });
             }
+        }
+        if let Some(scan) = scan {
+            scan.end(None);
         }
         Ok(found)
     }

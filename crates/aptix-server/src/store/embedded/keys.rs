@@ -96,6 +96,11 @@ pub(super) fn due(expires: UnixMillis, id: BatchId) -> Key {
     [DUE, &expires.0.to_be_bytes(), id.0.as_bytes()].concat()
 }
 
+/// Where the prepared batches begin that expire at a time or later.
+pub(super) fn due_from(expires: UnixMillis) -> Key {
+    [DUE, &expires.0.to_be_bytes()].concat()
+}
+
 /// Where the prepared batches begin, by when they expire.
 pub(super) const DUE: &[u8] = b"p";
 

@@ -11,6 +11,7 @@ mod committer;
 mod cross_checks;
 mod delete;
 mod deletion;
+mod earliest_due;
 mod export;
 pub mod format;
 mod guard;
@@ -289,7 +290,8 @@ impl Store for EmbeddedStore {
     }
 
     fn due(&self, now: UnixMillis, after: Option<DueKey>, limit: usize) -> Answer<'_, Vec<Due>> {
-        self.read(move |instant| instant.due(now, after, limit))
+        let scan = self.tables.earliest_due.scan();
+        self.read(move |instant| instant.due(now, after, limit, scan))
     }
 
     fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {

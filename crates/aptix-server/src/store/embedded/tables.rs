@@ -10,6 +10,7 @@ use std::time::Instant;
 use aptix_model::id::{HistoryId, WorkspaceId};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode};
 
+use super::earliest_due::EarliestDue;
 use super::format::FORMAT;
 use super::keys;
 use super::lock::{LOOK_AGAIN, RELEASE};
@@ -25,6 +26,7 @@ pub(super) struct Tables {
     pub(super) records: Keyspace,
     pub(super) chunks: Keyspace,
     pub(super) reads: Arc<Counted>,
+    pub(super) earliest_due: EarliestDue,
     /// What was last acknowledged of each workspace.
     known: Arc<Mutex<HashMap<WorkspaceId, Counters>>>,
     /// How many deletions of workspaces were begun since it was opened, or were under way then. While there is none, no read looks for
@@ -68,7 +70,15 @@ impl Tables {
         // One that cannot be read may be one.
         let deletions = records.prefix(keys::DELETIONS).next().is_some();
         let deletions = Arc::new(AtomicU64::new(u64::from(deletions)));
-        Ok(Self { db, records, chunks, reads: Arc::default(), known: Arc::default(), deletions })
+        Ok(Self {
+            db,
+            records,
+            chunks,
+            reads: Arc::default(),
+            earliest_due: EarliestDue::default(),
+            known: Arc::default(),
+            deletions,
+        })
     }
 
     /// Removes what unfinished uploads left that cannot be resumed, and answers the name of the store's history.
