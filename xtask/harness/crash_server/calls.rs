@@ -160,6 +160,12 @@ impl Calls {
         Ok((has(answer.token, "the token")?, answer.secret))
     }
 
+    /// Has the oldest records of a workspace removed, or asks which would be.
+    pub(crate) async fn retain(&self, workspace: &str, dry_run: bool) -> Result<v1::RetainWorkspaceResponse, Status> {
+        let request = v1::RetainWorkspaceRequest { workspace_id: workspace.to_owned(), dry_run, ..Default::default() };
+        within(self.admin().retain_workspace(self.request(request))).await
+    }
+
     pub(crate) async fn revoke_token(&self, name: &str) -> Result<v1::Token, Status> {
         let request = v1::RevokeTokenRequest { name: name.to_owned() };
         has(within(self.admin().revoke_token(self.request(request))).await?.token, "the token")

@@ -7,6 +7,7 @@ use aptix_model::wire::v1;
 use tonic::{Code, Status};
 
 use crate::feed::{Position, Stopped, watch};
+use crate::kept;
 use crate::ledger::{About, Finding, Sent, Token, Workspace};
 use crate::load::{ALL, IDLE, READ, SERVED, Shared};
 use crate::random::Random;
@@ -57,6 +58,7 @@ pub(crate) async fn check(shared: &Shared, depth: Depth, random: &mut Random) ->
         }
     }
     findings.extend(tokens(shared, depth, random).await);
+    findings.extend(kept::check(shared, depth, random).await);
     Ok(findings)
 }
 
@@ -134,7 +136,7 @@ fn batch(workspace: &str, known: &mut Workspace, request: &str, found: Result<v1
 }
 
 /// What never changes of a batch.
-fn lasting(batch: &v1::Batch) -> impl PartialEq {
+pub(crate) fn lasting(batch: &v1::Batch) -> impl PartialEq {
     let batch = batch.clone();
     (
         batch.batch_id,

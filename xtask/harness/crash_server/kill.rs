@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use aptix_model::wire::v1;
 
 use crate::check::{Depth, about};
+use crate::copies::Copy;
 use crate::feed::{Position, Stopped, read};
 use crate::job::{Ending, Job};
 use crate::ledger::About;
@@ -42,13 +43,18 @@ impl When {
     }
 }
 
-/// One life of the server, which ends by a kill; then the next one starts and is compared.
-fn cycle(scene: &mut Scene, when: When, random: &mut Random) -> Result<()> {
+/// One life of the server, which ends by a kill; then the next one starts and is compared. Answers whether a backup came of it, if one was
+/// begun.
+fn cycle(scene: &mut Scene, when: When, random: &mut Random) -> Result<Option<bool>> {
     scene.stage.start_agents()?;
+    let mut copy = (random.below(5) == 0).then(|| Copy::begin(scene)).transpose()?;
     let load = scene.load(random)?;
     if random.below(8) == 0 {
         let [first, second] = SERVED;
         scene.stage.kill_agent(if random.below(2) == 0 { first } else { second });
+    }
+    if let Some(copy) = copy.as_mut().filter(|_| random.below(2) == 0) {
+        copy.wait()?;
     }
     match when {
         When::UnderLoad(count, then) => {
@@ -66,16 +72,19 @@ fn cycle(scene: &mut Scene, when: When, random: &mut Random) -> Result<()> {
         }
     }
     scene.end(load)?;
+    let copied = copy.map(|copy| copy.end(scene)).transpose()?;
     if let When::WhileStarting(then) = when {
         scene.stage.kill_while_starting(then)?;
     }
     scene.stage.verify()?;
     scene.stage.start(&[])?;
-    scene.check(Depth::New, random)
+    scene.check(Depth::New, random)?;
+    Ok(copied)
 }
 
 pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let (mut done, mut acknowledged, mut caught) = (0, 0, String::new());
+    let (mut copies, mut cut_off) = (0, 0);
     while done < job.cycles {
         let mut scene = Scene::set(None)?;
         let begin = Instant::now();
@@ -83,7 +92,11 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
         let start = begin.elapsed();
         for _ in 0..SPAN.min(job.cycles - done) {
             let when = When::random(&mut job.random, start);
-            cycle(&mut scene, when, &mut job.random).with_context(|| format!("cycle {done}, {when:?}"))?;
+            match cycle(&mut scene, when, &mut job.random).with_context(|| format!("cycle {done}, {when:?}"))? {
+                Some(true) => copies += 1,
+                Some(false) => cut_off += 1,
+                None => {}
+            }
             done += 1;
         }
         scene.settle(&mut job.random).with_context(|| format!("after cycle {done}"))?;
@@ -92,7 +105,9 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
             caught = control(&mut scene, &mut job.random)?;
         }
     }
-    Ok(Ending::Held(format!("{done} kills, {acknowledged} acknowledged calls; control: {caught}")))
+    Ok(Ending::Held(format!(
+        "{done} kills, {acknowledged} acknowledged calls, {copies} backups restored and {cut_off} cut off; control: {caught}"
+    )))
 }
 
 /// Puts back a copy of the data directory: what was acknowledged since then is lost, and every comparison has to find it.
@@ -101,8 +116,10 @@ fn control(scene: &mut Scene, random: &mut Random) -> Result<String> {
     let copy = scene.place().join("copy");
     replace(&scene.stage.data, &copy)?;
     scene.stage.start(&[])?;
-    let mut rounds = 0;
-    while !is_rich(scene) {
+    let mut backup = Copy::begin(scene)?;
+    backup.wait()?;
+    let (mut rounds, oldest) = (0, with(&scene.ledger, |ledger| ledger.kept.oldest));
+    while !is_rich(scene, oldest) {
         ensure!(rounds < 50, "50 rounds of work did not do everything that can be done");
         rounds += 1;
         scene.stage.start_agents()?;
@@ -111,6 +128,8 @@ fn control(scene: &mut Scene, random: &mut Random) -> Result<String> {
         scene.end(load)?;
     }
     readers(scene)?;
+    backup.promise_too_much(scene);
+    ensure!(backup.end(scene).is_err(), "the control was not caught: a backup has what was acknowledged after it");
     scene.stage.kill();
     replace(&copy, &scene.stage.data)?;
     scene.stage.start(&[])?;
@@ -144,13 +163,13 @@ fn readers(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-/// Whether something of each kind was acknowledged and not compared since.
-fn is_rich(scene: &Scene) -> bool {
+/// Whether something of each kind was acknowledged and not compared since, and more was removed than up to this revision.
+fn is_rich(scene: &Scene, oldest: u64) -> bool {
     with(&scene.ledger, |ledger| {
         let sent = || ledger.workspaces.values().flat_map(|known| known.sent.values()).filter(|sent| !sent.is_checked);
         let reported = sent().any(|sent| sent.report.as_ref().is_some_and(|reported| reported.is_acknowledged));
         let decided = sent().any(|sent| sent.decision.as_ref().is_some_and(|decision| decision.is_acknowledged));
-        reported && decided
+        reported && decided && ledger.kept.oldest > oldest
     })
 }
 

@@ -6,6 +6,8 @@ use std::fmt;
 use aptix_model::wire::v1;
 use prost_types::Timestamp;
 
+use crate::kept::Kept;
+
 /// What a finding is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum About {
@@ -16,11 +18,12 @@ pub(crate) enum About {
     Blob,
     Token,
     Audit,
+    Retention,
 }
 
 impl About {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Batch, Self::Report, Self::Event, Self::Feed, Self::Blob, Self::Token, Self::Audit];
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Batch, Self::Report, Self::Event, Self::Feed, Self::Blob, Self::Token, Self::Audit, Self::Retention];
 }
 
 /// A difference between the server and the reference.
@@ -60,6 +63,8 @@ pub(crate) struct Ledger {
     pub(crate) workspaces: BTreeMap<String, Workspace>,
     /// By name.
     pub(crate) tokens: BTreeMap<String, Token>,
+    /// The workspace whose oldest records are removed.
+    pub(crate) kept: Kept,
 }
 
 /// A workspace as its readers know it.
@@ -84,6 +89,20 @@ pub(crate) struct Event {
     pub(crate) reason: String,
     /// The position after it, with the digest of all commits up to it.
     cursor: Option<v1::Cursor>,
+}
+
+impl Event {
+    pub(crate) fn of(event: &v1::BatchEvent) -> Self {
+        Self {
+            batch: event.batch.as_ref().map(|batch| batch.batch_id.clone()).unwrap_or_default(),
+            kind: event.kind(),
+            state: event.state(),
+            time: event.time,
+            actor: event.actor.clone(),
+            reason: event.reason.clone(),
+            cursor: event.cursor.clone(),
+        }
+    }
 }
 
 /// A batch that was submitted.
@@ -132,15 +151,7 @@ pub(crate) struct Token {
 impl Workspace {
     /// Compares an event that a reader was sent with what others saw; the first to see it decides.
     pub(crate) fn observe(&mut self, event: &v1::BatchEvent) -> Result<(), Finding> {
-        let shown = Event {
-            batch: event.batch.as_ref().map(|batch| batch.batch_id.clone()).unwrap_or_default(),
-            kind: event.kind(),
-            state: event.state(),
-            time: event.time,
-            actor: event.actor.clone(),
-            reason: event.reason.clone(),
-            cursor: event.cursor.clone(),
-        };
+        let shown = Event::of(event);
         let revision = event.revision;
         if let Some(damage) = &event.damage {
             return Err(Finding::new(About::Event, format!("revision {revision} is damaged: {}", damage.message)));

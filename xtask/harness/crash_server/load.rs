@@ -38,6 +38,32 @@ pub(crate) struct Shared {
     pub(crate) place: PathBuf,
 }
 
+/// What a caller does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Submits, repeats, decides, uploads and reads.
+    Author,
+    /// Makes and revokes tokens.
+    Operator,
+    /// Has old records removed.
+    Keeper,
+}
+
+impl Role {
+    /// Who works on a server at one time.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Author, Self::Author, Self::Author, Self::Author, Self::Operator, Self::Keeper];
+
+    /// Calls in a cycle at most.
+    const fn calls(self) -> usize {
+        match self {
+            Self::Author => 12,
+            Self::Operator => 3,
+            Self::Keeper => 8,
+        }
+    }
+}
+
 /// One caller.
 pub(crate) struct Caller {
     pub(crate) shared: Shared,
@@ -53,17 +79,25 @@ impl Caller {
     }
 
     /// Works until the server has gone or it is asked to end.
-    pub(crate) async fn work(mut self, calls: usize, is_operator: bool) -> Result<(), Stopped> {
-        for _ in 0..calls {
+    pub(crate) async fn work(mut self, role: Role) -> Result<(), Stopped> {
+        for _ in 0..role.calls() {
             let over = self.shared.over.clone();
             let done = tokio::select! {
                 () = over.cancelled() => return Ok(()),
-                done = async { if is_operator { self.administer().await } else { self.act().await } } => done,
+                done = self.act_as(role) => done,
             };
             done?;
             self.shared.acknowledged.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    async fn act_as(&mut self, role: Role) -> Result<(), Stopped> {
+        match role {
+            Role::Author => self.act().await,
+            Role::Operator => self.administer().await,
+            Role::Keeper => self.keep().await,
+        }
     }
 
     async fn act(&mut self) -> Result<(), Stopped> {
@@ -85,7 +119,7 @@ impl Caller {
     }
 
     /// A name for something new.
-    fn mint(&mut self) -> String {
+    pub(crate) fn mint(&mut self) -> String {
         self.made += 1;
         format!("{}-{}", self.name, self.made)
     }

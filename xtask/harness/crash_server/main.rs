@@ -9,10 +9,12 @@
 mod behind;
 mod calls;
 mod check;
+mod copies;
 mod feed;
 #[path = "../crash/job.rs"]
 #[expect(dead_code, reason = "other harnesses use all of it")]
 mod job;
+mod kept;
 mod kill;
 mod ledger;
 mod load;

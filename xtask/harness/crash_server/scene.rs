@@ -15,17 +15,12 @@ use crate::calls::Calls;
 use crate::check::{Depth, check, none};
 use crate::feed::{Agent, Position, Stopped, watch};
 use crate::ledger::{Finding, Ledger};
-use crate::load::{ALL, Caller, IDLE, READ, SERVED, Shared};
+use crate::load::{ALL, Caller, IDLE, READ, Role, SERVED, Shared};
 use crate::moment::until;
 use crate::program;
 use crate::random::Random;
 use crate::stage::Stage;
 use crate::workers::with;
-
-/// Authors at one time.
-const AUTHORS: usize = 4;
-/// Calls of an author in a cycle at most.
-const CALLS: usize = 12;
 
 /// A reader of events, which goes on where it was.
 enum Reader {
@@ -103,12 +98,10 @@ impl Scene {
         let shared = self.connect()?;
         self.cycle += 1;
         let mut callers = Vec::new();
-        for number in 0..=AUTHORS {
+        for (number, role) in Role::ALL.into_iter().enumerate() {
             let random = Random::new(random.below(1 << 30) as u64);
             let caller = Caller::new(shared.clone(), random, format!("c{}-{number}", self.cycle));
-            let is_operator = number == AUTHORS;
-            let calls = if is_operator { 3 } else { CALLS };
-            callers.push(self.runtime.spawn(caller.work(calls, is_operator)));
+            callers.push(self.runtime.spawn(caller.work(role)));
         }
         let mut readers = JoinSet::new();
         for reader in std::mem::take(&mut self.readers) {

@@ -9,12 +9,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::kept::{self, KEPT};
 use crate::load::{ALL, SERVED};
 use crate::moment::{pass, until};
 use crate::program::{private, program};
 
 /// How long a process may take to start or to end, unless something is broken.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The file of the server's configuration, beside its directory.
+const CONFIG: &str = "server.toml";
 
 /// A process that is killed when this is dropped.
 struct Running(Child);
@@ -28,6 +32,7 @@ impl Drop for Running {
 }
 
 /// The secrets of those who call.
+#[derive(Clone)]
 pub(crate) struct Secrets {
     pub(crate) author: String,
     pub(crate) reviewer: String,
@@ -54,7 +59,7 @@ impl Stage {
         for workspace in SERVED {
             std::fs::create_dir_all(place.join(workspace))?;
         }
-        for workspace in ALL {
+        for workspace in ALL.into_iter().chain([KEPT]) {
             administer(data, &["workspace", "create", workspace])?;
         }
         let make = |role| administer(data, &["token", "create", "--workspace", "*", "--role", role, "--name", role]);
@@ -64,6 +69,7 @@ impl Stage {
             operator: make("operator")?,
             agent: make("agent")?,
         };
+        std::fs::write(place.join(CONFIG), kept::config())?;
         let (address, options, agents) = ("127.0.0.1:0".to_owned(), Vec::new(), BTreeMap::new());
         Ok(Self { place: place.to_owned(), data: data.to_owned(), address, secrets, options, server: None, agents })
     }
@@ -101,7 +107,7 @@ impl Stage {
             None => Command::new(server),
         };
         private(&mut command, &self.place);
-        command.args(["--listen", &self.address, "--data-dir"]).arg(&self.data).args(&self.options);
+        command.args(["--config", CONFIG, "--listen", &self.address, "--data-dir"]).arg(&self.data).args(&self.options);
         command.stdout(Stdio::piped()).stderr(self.append("server.log")?);
         let mut server = Running(command.spawn()?);
         let output = server.0.stdout.take().context("the server has an output")?;
@@ -207,6 +213,23 @@ impl Stage {
         let said = administer(&self.data, &["verify"]).context("`aptix-server verify` is not clean")?;
         ensure!(said.contains(" 0 damages"), "`aptix-server verify` is not clean: {said}");
         Ok(())
+    }
+
+    /// The same with what a backup has, in a new data directory; `aptix-server verify` finds nothing wrong with it.
+    pub(crate) fn restored(&self, backup: &Path, data: &Path) -> Result<Self> {
+        let from = backup.to_str().context("the path of the backup is text")?;
+        administer(data, &["restore", "--from", from]).context("a backup that was made is not restored")?;
+        let stage = Self {
+            place: self.place.clone(),
+            data: data.to_owned(),
+            address: "127.0.0.1:0".to_owned(),
+            secrets: self.secrets.clone(),
+            options: Vec::new(),
+            server: None,
+            agents: BTreeMap::new(),
+        };
+        stage.verify()?;
+        Ok(stage)
     }
 
     /// Waits until something holds of the server.

@@ -23,11 +23,12 @@ pub(crate) async fn connect(address: &str, connections: usize) -> Result<Vec<Cha
     Ok(channels)
 }
 
-/// Somebody who submits batches to a workspace.
+/// Those who submit batches to a workspace: writers, each over a connection of its own.
 #[derive(Clone)]
 pub(crate) struct Author {
     channels: Vec<Channel>,
-    token: Option<MetadataValue<Ascii>>,
+    /// Their tokens, in turn; none where none are needed.
+    tokens: Vec<MetadataValue<Ascii>>,
     workspace: &'static str,
     submitted: Arc<AtomicU64>,
 }
@@ -36,12 +37,12 @@ impl Author {
     pub(crate) async fn connect(
         address: &str,
         connections: usize,
-        token: Option<&String>,
+        tokens: &[String],
         workspace: &'static str,
     ) -> Result<Self> {
         let channels = connect(address, connections).await?;
-        let token = token.map(|token| format!("Bearer {token}").parse()).transpose()?;
-        Ok(Self { channels, token, workspace, submitted: Arc::default() })
+        let tokens = tokens.iter().map(|token| format!("Bearer {token}").parse()).collect::<Result<_, _>>()?;
+        Ok(Self { channels, tokens, workspace, submitted: Arc::default() })
     }
 
     fn client(&self, writer: usize) -> Result<BatchServiceClient<Channel>> {
@@ -49,9 +50,9 @@ impl Author {
         Ok(BatchServiceClient::new(channel.clone()))
     }
 
-    fn request<T>(&self, message: T) -> Request<T> {
+    fn request<T>(&self, writer: usize, message: T) -> Request<T> {
         let mut request = Request::new(message);
-        if let Some(token) = &self.token {
+        if let Some(token) = self.tokens.get(writer % self.tokens.len().max(1)) {
             request.metadata_mut().insert("authorization", token.clone());
         }
         request
@@ -60,7 +61,7 @@ impl Author {
     /// Submits a new batch; answers its id.
     pub(crate) async fn submit(&self, writer: usize) -> Result<String> {
         let number = self.submitted.fetch_add(1, Ordering::Relaxed);
-        let request = self.request(write_file(self.workspace, number));
+        let request = self.request(writer, write_file(self.workspace, number));
         let answer = self.client(writer)?.submit_batch(request).await?.into_inner();
         Ok(answer.batch.context("the answer has the batch")?.batch_id)
     }
@@ -69,7 +70,7 @@ impl Author {
     pub(crate) async fn wait(&self, batch_id: String) -> Result<()> {
         let workspace_id = self.workspace.to_owned();
         let request = v1::WatchBatchRequest { workspace_id, batch_id, ..Default::default() };
-        let mut states = self.client(0)?.watch_batch(self.request(request)).await?.into_inner();
+        let mut states = self.client(0)?.watch_batch(self.request(0, request)).await?.into_inner();
         while let Some(next) = states.message().await? {
             let batch = next.batch.ok_or_else(|| Status::data_loss("the message lacks the batch"))?;
             match batch.state() {

@@ -37,8 +37,7 @@ impl Line {
         std::fs::create_dir(&place)?;
         let server = Server::start(&place, "server", setup, "")?;
         let (agent, _) = server.start_agent(&place)?;
-        let token = server.tokens.as_ref().map(|tokens| &tokens.author);
-        let author = Author::connect(&server.process.address, 1, token, WORKSPACES[0]).await?;
+        let author = Author::connect(&server.process.address, 1, server.authors(), WORKSPACES[0]).await?;
         Ok(Self { author, _agent: agent, _server: server })
     }
 

@@ -8,6 +8,9 @@ use anyhow::{Context, Result, ensure};
 
 use crate::program::{private, program};
 
+/// Writers at one time at most.
+pub(crate) const WRITERS: usize = 64;
+
 /// The workspaces of a server: of the author who is measured, and of others beside them.
 pub(crate) const WORKSPACES: [&str; 2] = ["quiet", "noisy"];
 
@@ -81,8 +84,8 @@ pub(crate) struct Server {
 
 /// The secrets of those who call.
 pub(crate) struct Tokens {
-    /// For the first workspace.
-    pub(crate) author: String,
+    /// For the first workspace: one for each writer.
+    pub(crate) authors: Vec<String>,
     /// For the other one.
     pub(crate) neighbour: String,
     /// For all workspaces.
@@ -123,6 +126,11 @@ impl Server {
         Ok(Self { process, tokens })
     }
 
+    /// The tokens of its authors; none where it needs none.
+    pub(crate) fn authors(&self) -> &[String] {
+        self.tokens.as_ref().map_or(&[], |tokens| &tokens.authors)
+    }
+
     /// Starts an agent that serves the first workspace from a new directory; answers that directory.
     pub(crate) fn start_agent(&self, place: &Path) -> Result<(Running, PathBuf)> {
         let root = place.join("ws");
@@ -140,12 +148,14 @@ impl Server {
 }
 
 fn make_tokens(data: &Path) -> Result<Tokens> {
-    let make = |name, role, workspace| {
+    let make = |name: &str, role, workspace| {
         administer(data, &["token", "create", "--workspace", workspace, "--role", role, "--name", name])
     };
     let [quiet, noisy] = WORKSPACES;
     Ok(Tokens {
-        author: make("author", "orchestrator", quiet)?,
+        authors: (0..WRITERS)
+            .map(|number| make(&format!("author{number}"), "orchestrator", quiet))
+            .collect::<Result<_>>()?,
         neighbour: make("neighbour", "orchestrator", noisy)?,
         agent: make("agent", "agent", "*")?,
         reader: make("reader", "reader", "*")?,

@@ -6,13 +6,13 @@ use anyhow::{Context, Result};
 use crate::author::{Author, connect};
 use crate::counting::GUARDS_AT_MOST;
 use crate::goal::{self, Goal, median};
-use crate::process::{Running, Server, Setup, WORKSPACES};
+use crate::process::{Running, Server, Setup, WORKSPACES, WRITERS};
 use crate::raw_log::RawLog;
 use crate::target::{Slice, Target, slice};
 use crate::{counting, echo, neighbours};
 
 /// How many writers there are, and how many calls each makes in a pass.
-const ROWS: [(usize, usize); 3] = [(1, 64), (16, 20), (64, 8)];
+const ROWS: [(usize, usize); 3] = [(1, 64), (16, 20), (WRITERS, 8)];
 /// The rate of submitted batches beside that of an echo, with many writers.
 const OF_ECHO_AT_LEAST: f64 = 0.85;
 /// The same beside the log.
@@ -37,7 +37,7 @@ struct Stage {
 pub(crate) async fn measure(passes: usize) -> Result<Vec<Goal>> {
     let stage = set().await?;
     for target in stage.targets() {
-        slice(target, 64, 4).await?;
+        slice(target, WRITERS, 4).await?;
     }
     println!("calls a second, median of {passes} passes; in brackets processor time of the server for each call");
     let counting = counting::per_call()?;
@@ -52,7 +52,8 @@ pub(crate) async fn measure(passes: usize) -> Result<Vec<Goal>> {
     goal::report(&reported);
     let [_, (guarded, quiet)] = &stage.servers;
     let tokens = guarded.tokens.as_ref().context("the server was given tokens")?;
-    let noisy = Author::connect(&guarded.process.address, 64, Some(&tokens.neighbour), WORKSPACES[1]).await?;
+    let noisy = std::slice::from_ref(&tokens.neighbour);
+    let noisy = Author::connect(&guarded.process.address, WRITERS, noisy, WORKSPACES[1]).await?;
     neighbours::measure((quiet, &Target::Server(noisy)), &stage.echo, passes).await?;
     Ok(gated)
 }
@@ -60,12 +61,11 @@ pub(crate) async fn measure(passes: usize) -> Result<Vec<Goal>> {
 async fn set() -> Result<Stage> {
     let place = tempfile::tempdir()?;
     let running = echo::start()?;
-    let echo = Target::Echo(connect(&running.address, 64).await?);
+    let echo = Target::Echo(connect(&running.address, WRITERS).await?);
     let log = Target::Log(RawLog::create(&place.path().join("raw.log"))?);
     let start = async |name, setup| {
         let server = Server::start(place.path(), name, setup, "")?;
-        let token = server.tokens.as_ref().map(|tokens| &tokens.author);
-        let author = Author::connect(&server.process.address, 64, token, WORKSPACES[0]).await?;
+        let author = Author::connect(&server.process.address, WRITERS, server.authors(), WORKSPACES[0]).await?;
         anyhow::Ok((server, Target::Server(author)))
     };
     let servers = [start("bare", Setup::Bare).await?, start("guarded", Setup::Guarded).await?];
