@@ -58,7 +58,8 @@ pub(crate) async fn check(shared: &Shared, depth: Depth, random: &mut Random) ->
         }
     }
     findings.extend(tokens(shared, depth, random).await);
-    findings.extend(kept::check(shared, depth, random).await);
+    let batches = if depth == Depth::Everything { usize::MAX } else { AGAIN };
+    findings.extend(kept::check(shared, batches, random).await);
     Ok(findings)
 }
 

@@ -1,17 +1,14 @@
 //! The workspace that keeps only its newest records: while the server is killed, what was removed stays removed, what the limits keep
 //! is there, and no batch is there in part.
 
-use std::collections::BTreeMap;
-
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::watch_workspace_response::Message;
 use tonic::{Code, Status, Streaming};
 use tonic_types::StatusExt as _;
 
 use crate::calls::in_time;
-use crate::check::Depth;
 use crate::feed::{Stopped, stopped};
-use crate::ledger::{About, Event, Finding};
+use crate::ledger::{About, End, Event, Finding, Kept, KeptBatch};
 use crate::load::{Caller, Shared};
 use crate::random::Random;
 use crate::workers::with;
@@ -20,51 +17,12 @@ use crate::workers::with;
 pub(crate) const KEPT: &str = "kept";
 /// Events that it keeps at least, if it ever had as many.
 const EVENTS: u64 = 12;
-/// Batches compared beside those of the last cycle.
-const SAMPLE: usize = 12;
-
 /// The configuration of the server: a round that removes something is always near.
 pub(crate) fn config() -> String {
     format!(
         "[retention]\ninterval_seconds = 1\n\n\
          [workspaces.{KEPT}.retention]\nrecord_events = {EVENTS}\nrecord_least_seconds = 0\ncontent_batches = 3\n"
     )
-}
-
-/// What is known of the workspace.
-#[derive(Default)]
-pub(crate) struct Kept {
-    /// By request id.
-    batches: BTreeMap<String, KeptBatch>,
-    /// Every event that was shown.
-    events: BTreeMap<u64, Event>,
-    /// The newest revision that an answer named.
-    newest: u64,
-    /// The oldest event that a removal was said to have left.
-    pub(crate) oldest: u64,
-}
-
-/// A batch that was asked for.
-#[derive(Clone)]
-struct KeptBatch {
-    request: v1::SubmitBatchRequest,
-    /// Its id, once it was acknowledged.
-    id: Option<String>,
-    /// A revision of it: its last one if `end` says so.
-    revision: u64,
-    end: End,
-}
-
-/// What is known of its end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Open,
-    /// Its cancellation was asked for, and may be done.
-    Asked,
-    /// It ended, at a revision that nobody was told.
-    Ended,
-    /// It ended at its revision.
-    EndedAtRevision,
 }
 
 fn refused(status: Status) -> Stopped {
@@ -139,18 +97,17 @@ fn text_of(name: &str) -> String {
     format!("kept {name}")
 }
 
-/// Compares the workspace with what is known of it.
-pub(crate) async fn check(shared: &Shared, depth: Depth, random: &mut Random) -> Vec<Finding> {
-    match differences(shared, depth, random).await {
+/// Compares the workspace with what is known of it, and so many of its batches.
+pub(crate) async fn check(shared: &Shared, count: usize, random: &mut Random) -> Vec<Finding> {
+    match differences(shared, count, random).await {
         Ok(differences) => differences.into_iter().map(|what| Finding::new(About::Retention, what)).collect(),
         Err(status) => vec![Finding::new(About::Retention, format!("{KEPT} cannot be read: {status}"))],
     }
 }
 
-async fn differences(shared: &Shared, depth: Depth, random: &mut Random) -> Result<Vec<String>, Status> {
+async fn differences(shared: &Shared, count: usize, random: &mut Random) -> Result<Vec<String>, Status> {
     let (known_oldest, known_newest, chosen) = with(&shared.ledger, |ledger| {
         let Kept { batches, oldest, newest, .. } = &ledger.kept;
-        let count = if depth == Depth::Everything { batches.len() } else { SAMPLE };
         let again = random.sample(count, batches.len());
         let chosen = batches.iter().enumerate().filter(|(at, _)| again.contains(at));
         let chosen: Vec<_> = chosen.map(|(_, (name, batch))| (name.clone(), batch.clone())).collect();

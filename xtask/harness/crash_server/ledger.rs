@@ -6,8 +6,6 @@ use std::fmt;
 use aptix_model::wire::v1;
 use prost_types::Timestamp;
 
-use crate::kept::Kept;
-
 /// What a finding is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum About {
@@ -146,6 +144,42 @@ pub(crate) struct Token {
     pub(crate) is_revoked: bool,
     /// It after its revocation was acknowledged.
     pub(crate) ended: Option<v1::Token>,
+}
+
+/// What is known of the workspace whose oldest records are removed.
+#[derive(Default)]
+pub(crate) struct Kept {
+    /// By request id.
+    pub(crate) batches: BTreeMap<String, KeptBatch>,
+    /// Every event that was shown.
+    pub(crate) events: BTreeMap<u64, Event>,
+    /// The newest revision that an answer named.
+    pub(crate) newest: u64,
+    /// The oldest event that a removal was said to have left.
+    pub(crate) oldest: u64,
+}
+
+/// A batch of that workspace.
+#[derive(Clone)]
+pub(crate) struct KeptBatch {
+    pub(crate) request: v1::SubmitBatchRequest,
+    /// Its id, once it was acknowledged.
+    pub(crate) id: Option<String>,
+    /// A revision of it: its last one if `end` says so.
+    pub(crate) revision: u64,
+    pub(crate) end: End,
+}
+
+/// What is known of the end of a batch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Open,
+    /// Its cancellation was asked for, and may be done.
+    Asked,
+    /// It ended, at a revision that nobody was told.
+    Ended,
+    /// It ended at its revision.
+    EndedAtRevision,
 }
 
 impl Workspace {

@@ -12,7 +12,7 @@ use crate::target::{Slice, Target, slice};
 use crate::{counting, echo, neighbours};
 
 /// How many writers there are, and how many calls each makes in a pass.
-const ROWS: [(usize, usize); 3] = [(1, 64), (16, 20), (WRITERS, 8)];
+const ROWS: [(usize, usize); 3] = [(1, 96), (16, 32), (WRITERS, 20)];
 /// The rate of submitted batches beside that of an echo, with many writers.
 const OF_ECHO_AT_LEAST: f64 = 0.85;
 /// The same beside the log.
