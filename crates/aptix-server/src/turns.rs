@@ -48,7 +48,7 @@ struct CallerState {
 /// The requests of one lane that wait.
 #[derive(Debug, Default)]
 struct Lane {
-    /// When it was last served; 0 if it was not, as far as is known.
+    /// When it was last served; when it came, if it was not, as far as is known.
     served: u64,
     waiting: VecDeque<Request>,
 }
@@ -197,7 +197,9 @@ impl CallerState {
     }
 
     fn add(&mut self, lane: u64, request: Request) {
-        let lane_state = self.lanes.entry(lane).or_default();
+        // One that is not known is behind those that wait, each of which has one turn before it.
+        let unknown = || Lane { served: request.made, waiting: VecDeque::new() };
+        let lane_state = self.lanes.entry(lane).or_insert_with(unknown);
         if lane_state.waiting.is_empty() {
             self.order.insert((lane_state.served, request.made, lane));
         }

@@ -37,6 +37,28 @@ impl Copy {
         Ok(Self { process, file, promised })
     }
 
+    /// Waits until the server has begun to send it: a backup that finds no server opens the data directory itself.
+    pub(crate) fn wait_for_server(&mut self) -> Result<()> {
+        let begun = until(PATIENCE, Duration::from_millis(1), || {
+            Ok(self.process.try_wait()?.is_some() || self.partial()?.is_some_and(|bytes| bytes > 0))
+        })?;
+        ensure!(begun, "a backup does not begin");
+        Ok(())
+    }
+
+    /// How many bytes it has written so far, if it has begun and not ended.
+    fn partial(&self) -> Result<Option<u64>> {
+        let directory = self.file.parent().context("the backup is in a directory")?;
+        for entry in std::fs::read_dir(directory)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(".copy.backup") {
+                // It may have got its name just now.
+                return Ok(Some(entry.metadata().map_or(0, |metadata| metadata.len())));
+            }
+        }
+        Ok(None)
+    }
+
     /// Waits for its end.
     pub(crate) fn wait(&mut self) -> Result<()> {
         let ended = until(PATIENCE, Duration::from_millis(5), || Ok(self.process.try_wait()?.is_some()))?;
@@ -53,7 +75,8 @@ impl Copy {
     pub(crate) fn end(mut self, scene: &Scene) -> Result<bool> {
         self.wait()?;
         if !self.process.wait()?.success() {
-            ensure!(!self.file.exists(), "a backup that failed left {}", self.file.display());
+            let left = self.file.exists() || self.partial()?.is_some();
+            ensure!(!left, "a backup that failed left a file at {}", self.file.display());
             return Ok(false);
         }
         let restored = tempfile::tempdir_in(scene.place())?;

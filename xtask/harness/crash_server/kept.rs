@@ -17,11 +17,14 @@ use crate::workers::with;
 pub(crate) const KEPT: &str = "kept";
 /// Events that it keeps at least, if it ever had as many.
 const EVENTS: u64 = 12;
+/// Newest batches that keep their content.
+const CONTENTS: usize = 3;
+
 /// The configuration of the server: a round that removes something is always near.
 pub(crate) fn config() -> String {
     format!(
         "[retention]\ninterval_seconds = 1\n\n\
-         [workspaces.{KEPT}.retention]\nrecord_events = {EVENTS}\nrecord_least_seconds = 0\ncontent_batches = 3\n"
+         [workspaces.{KEPT}.retention]\nrecord_events = {EVENTS}\nrecord_least_seconds = 0\ncontent_batches = {CONTENTS}\n"
     )
 }
 
@@ -55,9 +58,7 @@ impl Caller {
         match self.shared.author.cancel(cancel).await {
             Ok(cancelled) => self.note(&name, cancelled.revision, |batch| batch.end = End::EndedAtRevision),
             // An earlier cancellation was done, though nobody was told.
-            Err(status)
-                if batch.end == End::Asked && matches!(status.code(), Code::NotFound | Code::FailedPrecondition) =>
-            {
+            Err(status) if batch.end == End::Asked && status.code() == Code::NotFound => {
                 self.note(&name, 0, |batch| batch.end = End::Ended);
             }
             Err(status) => return Err(refused(status)),
@@ -75,7 +76,7 @@ impl Caller {
             content: Some(v1::submit_batch_request::Content::Document(document)),
             ..Default::default()
         };
-        let batch = KeptBatch { request, id: None, revision: 0, end: End::Open };
+        let batch = KeptBatch { request, id: None, revision: 0, end: End::Open, is_bare: false, is_gone: false };
         with(&self.shared.ledger, |ledger| ledger.kept.batches.insert(name.clone(), batch.clone()));
         (name, batch)
     }
@@ -97,79 +98,101 @@ fn text_of(name: &str) -> String {
     format!("kept {name}")
 }
 
-/// Compares the workspace with what is known of it, and so many of its batches.
+/// Compares the workspace with what is known of it: each batch that has to be there, and so many of the others.
 pub(crate) async fn check(shared: &Shared, count: usize, random: &mut Random) -> Vec<Finding> {
-    match differences(shared, count, random).await {
-        Ok(differences) => differences.into_iter().map(|what| Finding::new(About::Retention, what)).collect(),
-        Err(status) => vec![Finding::new(About::Retention, format!("{KEPT} cannot be read: {status}"))],
+    let mut findings = Vec::new();
+    if let Err(status) = compare(shared, count, random, &mut findings).await {
+        findings.push(Finding::new(About::Batch, format!("{KEPT} cannot be read: {status}")));
     }
+    findings
 }
 
-async fn differences(shared: &Shared, count: usize, random: &mut Random) -> Result<Vec<String>, Status> {
+async fn compare(
+    shared: &Shared,
+    count: usize,
+    random: &mut Random,
+    findings: &mut Vec<Finding>,
+) -> Result<(), Status> {
     let (known_oldest, known_newest, chosen) = with(&shared.ledger, |ledger| {
         let Kept { batches, oldest, newest, .. } = &ledger.kept;
         let again = random.sample(count, batches.len());
-        let chosen = batches.iter().enumerate().filter(|(at, _)| again.contains(at));
-        let chosen: Vec<_> = chosen.map(|(_, (name, batch))| (name.clone(), batch.clone())).collect();
+        let chosen = batches.iter().enumerate();
+        let chosen = chosen.filter(|(at, (_, batch))| batch.revision >= *oldest || again.contains(at));
+        let chosen: Vec<_> = chosen.map(|(_, (name, _))| name.clone()).collect();
         (*oldest, *newest, chosen)
     });
-    let mut wrong = Vec::new();
     let oldest = oldest(shared).await?;
     let newest = shared.author.workspace(KEPT).await?.cursor.map_or(0, |cursor| cursor.revision);
     if newest < known_newest {
-        wrong.push(format!("revision {known_newest} was acknowledged, the newest one is {newest}"));
+        let what = format!("{KEPT}: revision {known_newest} was acknowledged, the newest one is {newest}");
+        findings.push(Finding::new(About::Event, what));
     }
     if oldest < known_oldest {
-        wrong.push(format!("everything before revision {known_oldest} was removed, the oldest one is {oldest}"));
+        let what = format!("{KEPT}: all before revision {known_oldest} was removed, the oldest one is {oldest}");
+        findings.push(Finding::new(About::Retention, what));
     }
     if newest + 1 - oldest < EVENTS.min(newest) {
-        wrong.push(format!("of {newest} revisions those from {oldest} on are kept, expected are {EVENTS} at least"));
+        let what = format!("{KEPT}: of {newest} revisions those from {oldest} on are there, kept are {EVENTS}");
+        findings.push(Finding::new(About::Event, what));
     }
     let mut found = Vec::new();
-    for (name, batch) in chosen {
+    for name in chosen {
         let read = shared.author.get(KEPT, &name).await;
-        found.push((name, batch, read));
+        found.push((name, read));
     }
-    let oldest_after = self::oldest(shared).await?;
-    for (name, batch, found) in found {
-        wrong.extend(of_batch(&name, &batch, found, (oldest, oldest_after)).map(|what| format!("{name} {what}")));
-    }
-    wrong.extend(events(shared, newest).await?);
-    Ok(wrong)
+    let oldest = self::oldest(shared).await?;
+    with(&shared.ledger, |ledger| {
+        for (name, found) in found {
+            let what = of_batch(&name, &mut ledger.kept, found, oldest);
+            findings.extend(what.map(|what| Finding::new(About::Batch, format!("{KEPT}: {name} {what}"))));
+        }
+    });
+    findings.extend(events(shared, newest).await?.into_iter().map(|what| Finding::new(About::Event, what)));
+    Ok(())
 }
 
-/// How a batch differs from what was acknowledged, while the oldest event was between two revisions.
-fn of_batch(
-    name: &str,
-    batch: &KeptBatch,
-    found: Result<v1::Batch, Status>,
-    (oldest, oldest_after): (u64, u64),
-) -> Option<String> {
-    let may_be_gone = match batch.end {
-        End::Open => batch.id.is_none(),
-        End::Asked | End::Ended => true,
-        End::EndedAtRevision => batch.revision < oldest_after,
-    };
+/// How a batch differs from what is known of it, now that the oldest event is this one.
+fn of_batch(name: &str, kept: &mut Kept, found: Result<v1::Batch, Status>, oldest: u64) -> Option<String> {
+    // Of a batch that is in the store, and that nobody was told of, it is not known how new it is.
+    let is_newer = |other: &KeptBatch, than: u64| other.revision > than || other.id.is_none();
+    let known = kept.batches.get(name)?.clone();
+    let newer = kept.batches.values().filter(|other| is_newer(other, known.revision)).count();
+    let batch = kept.batches.get_mut(name)?;
     let found = match found {
         Ok(found) => found,
-        Err(status) if status.code() == Code::NotFound && may_be_gone => return None,
-        Err(status) => return Some(format!("(revision {}) cannot be read: {status}", batch.revision)),
+        Err(status) if status.code() == Code::NotFound && (batch.id.is_none() || batch.revision < oldest) => {
+            batch.is_gone = batch.id.is_some();
+            return None;
+        }
+        Err(status) => return Some(format!("(revision {}, oldest {oldest}) cannot be read: {status}", batch.revision)),
     };
-    if batch.end == End::EndedAtRevision && batch.revision < oldest {
-        return Some(format!("had its last event at {}, is there, and the oldest event is {oldest}", batch.revision));
+    // Records go after their events, in steps of their own.
+    if batch.is_gone {
+        return Some("was removed, and is there again".to_owned());
     }
     if batch.id.as_ref().is_some_and(|id| *id != found.batch_id) {
         return Some(format!("was {:?}, is {}", batch.id, found.batch_id));
     }
-    if batch.end == End::EndedAtRevision && found.state() != v1::BatchState::Cancelled {
+    let has_ended = matches!(batch.end, End::Ended | End::EndedAtRevision);
+    if has_ended && found.state() != v1::BatchState::Cancelled {
         return Some(format!("was cancelled, is {:?}", found.state()));
     }
-    let is_removed = !found.removed_content_sha256.is_empty();
-    if is_removed && (found.state() == v1::BatchState::Approved || !found.content_omitted) {
-        return Some(format!("lacks its content, is {:?}, content_omitted: {}", found.state(), found.content_omitted));
+    let is_bare = !found.removed_content_sha256.is_empty();
+    if is_bare != found.content_omitted || (is_bare && found.state() == v1::BatchState::Approved) {
+        return Some(format!(
+            "is {:?}, content removed: {is_bare}, left out: {}",
+            found.state(),
+            found.content_omitted
+        ));
     }
-    let has_text = format!("{:?}", found.edit).contains(&text_of(name));
-    (has_text == is_removed).then(|| format!("has the content {:?}, removed: {is_removed}", found.edit))
+    if format!("{:?}", found.edit).contains(&text_of(name)) == is_bare {
+        return Some(format!("has the content {:?}, removed: {is_bare}", found.edit));
+    }
+    if batch.is_bare && !is_bare {
+        return Some("has its content again, which was removed".to_owned());
+    }
+    batch.is_bare = is_bare;
+    (is_bare && newer < CONTENTS).then(|| format!("lost its content although {newer} batches are newer"))
 }
 
 /// The oldest event that is kept.
@@ -196,29 +219,43 @@ async fn watch_after(
 
 /// The events that are kept follow each other up to a revision, and are as they were shown before.
 async fn events(shared: &Shared, until: u64) -> Result<Vec<String>, Status> {
-    let mut last = 0;
-    let mut stream = loop {
-        match watch_after(shared, last).await? {
-            Ok(stream) => break stream,
-            Err(oldest) => last = oldest - 1,
-        }
-    };
-    let mut wrong = Vec::new();
+    let (mut wrong, mut last, mut stream) = (Vec::new(), 0, None);
     while last < until {
-        let Some(message) = in_time(stream.message()).await? else {
-            return Err(Status::unavailable("the stream of events ended"));
+        let open = match &mut stream {
+            Some(open) => open,
+            None => match watch_after(shared, last).await? {
+                Ok(opened) => stream.insert(opened),
+                Err(oldest) => {
+                    last = last.max(oldest - 1);
+                    continue;
+                }
+            },
         };
-        let Some(Message::Event(event)) = message.message else { continue };
+        let event = match in_time(open.message()).await {
+            Ok(Some(message)) => match message.message {
+                Some(Message::Event(event)) => event,
+                _ => continue,
+            },
+            Ok(None) => return Err(Status::unavailable("the stream of events ended")),
+            // What was to come next was removed meanwhile.
+            Err(status) if status.code() == Code::OutOfRange => {
+                stream = None;
+                continue;
+            }
+            Err(status) => return Err(status),
+        };
         if event.revision != last + 1 {
-            wrong.push(format!("revision {} follows {last}", event.revision));
+            wrong.push(format!("{KEPT}: revision {} follows {last}", event.revision));
         }
         last = event.revision;
+        wrong.extend(
+            event.damage.as_ref().map(|damage| format!("{KEPT}: revision {last} is damaged: {}", damage.message)),
+        );
         let shown = Event::of(&event);
-        let known = with(&shared.ledger, |ledger| {
-            ledger.kept.events.entry(event.revision).or_insert_with(|| shown.clone()).clone()
-        });
+        let known =
+            with(&shared.ledger, |ledger| ledger.kept.events.entry(last).or_insert_with(|| shown.clone()).clone());
         if known != shown {
-            wrong.push(format!("revision {} was {known:?}, is {shown:?}", event.revision));
+            wrong.push(format!("{KEPT}: revision {last} was {known:?}, is {shown:?}"));
         }
     }
     Ok(wrong)

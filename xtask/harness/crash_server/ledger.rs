@@ -168,6 +168,10 @@ pub(crate) struct KeptBatch {
     /// A revision of it: its last one if `end` says so.
     pub(crate) revision: u64,
     pub(crate) end: End,
+    /// Whether a reader found its content removed.
+    pub(crate) is_bare: bool,
+    /// Whether a reader found it removed.
+    pub(crate) is_gone: bool,
 }
 
 /// What is known of the end of a batch.
