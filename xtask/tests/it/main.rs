@@ -4,6 +4,7 @@
 
 mod agent;
 mod agreement;
+mod allowed_for_ever;
 mod approve;
 mod audit;
 mod bad_clients;

@@ -9,7 +9,7 @@ use crate::documents::{create, insert};
 use crate::processes::{Machine, Running, Server, eventually, write};
 
 /// The question about a batch.
-pub(crate) const WHOLE: &str = "Apply this batch? [y/n/f/a/s/?] ";
+pub(crate) const WHOLE: &str = "Apply this batch? [y,n,q,f,e,s,?] ";
 
 /// A program that asks, and the terminal it asks on.
 pub(crate) struct Terminal {
@@ -40,7 +40,7 @@ impl Terminal {
         Self::of_agent(machine, server, "ask")
     }
 
-    fn of_agent(machine: &Machine, server: &Server, approve: &str) -> Self {
+    pub(crate) fn of_agent(machine: &Machine, server: &Server, approve: &str) -> Self {
         let url = server.url();
         let options = ["--server", &url, "--workspace", "demo", "--root", "project", "--approve", approve];
         Self::running(&machine.aptix(&[&["agent"][..], &options].concat()))
@@ -266,10 +266,10 @@ fn each_file_is_seen_and_refused_by_itself_and_its_author_gets_the_reason() {
         let refused = scope.spawn(move || machine.submit(&server, &insert(&files, 1, "two")));
         terminal.until(WHOLE);
         terminal.answer("f");
-        let shown = terminal.until("Is the change of a.txt right? [y/n/a/q/?] ");
+        let shown = terminal.until("Is the change of a.txt right? [y,n,a,d,q,e,b,?] ");
         assert!(shown.contains("+two") && !shown.contains("b.txt"), "{shown}");
         terminal.answer("y");
-        terminal.until("Is the change of b.txt right? [y/n/a/q/?] ");
+        terminal.until("Is the change of b.txt right? [y,n,a,d,q,e,b,?] ");
         terminal.refuse("b is generated");
         let (refused, code) = refused.join().unwrap();
         let error = &refused["errors"][0];
@@ -277,27 +277,6 @@ fn each_file_is_seen_and_refused_by_itself_and_its_author_gets_the_reason() {
         assert!(error["path"].as_str().unwrap().ends_with("b.txt"), "{error}");
         assert!(error["message"].as_str().unwrap().ends_with("said no: b is generated"), "{error}");
     });
-}
-
-#[test]
-#[expect(clippy::disallowed_methods, reason = "a person removes a file")]
-fn an_agent_that_approves_everything_asks_about_what_is_sensitive_until_it_is_allowed() {
-    let machine = Machine::new();
-    let server = machine.server();
-    let mut terminal = Terminal::of_agent(&machine, &server, "auto");
-    std::thread::scope(|scope| {
-        let applied = scope.spawn(|| machine.submit(&server, &create("AGENTS.md", "first")));
-        let shown = terminal.until(WHOLE);
-        assert!(shown.contains("attention: AGENTS.md: the file tells an editor"), "{shown}");
-        terminal.answer("a");
-        terminal.until("allows it from now on.");
-        assert_eq!(applied.join().unwrap().1, Some(0));
-    });
-    let policy = std::fs::read_to_string(machine.path("config/aptix/policy.toml")).unwrap();
-    assert!(policy.contains("allow = [\"/AGENTS.md\"]"), "{policy}");
-    std::fs::remove_file(machine.path("project/AGENTS.md")).unwrap();
-    let (again, code) = machine.submit(&server, &create("AGENTS.md", "second"));
-    assert_eq!((code, &again["state"]), (Some(0), &"APPLIED".into()), "{again}");
 }
 
 #[test]
@@ -429,31 +408,6 @@ fn the_question_shows_the_file_written_and_the_warnings_for_its_author() {
     assert!(shown.contains("differs from the file's in white space at the ends of lines\r\n"), "{shown}");
     assert!(shown.contains("+A\\u{20}\r\n"), "{shown}");
     terminal.answer("n");
-}
-
-/// The policy file is a link to a place that is never written: the user can edit it there.
-#[test]
-fn a_linked_policy_file_is_not_written_and_the_line_to_add_is_shown() {
-    let machine = Machine::new();
-    write(&machine.path("a.json"), &create("AGENTS.md", ""));
-    let machine = machine.with_policy("");
-    let (file, real) = (machine.path("config/aptix/policy.toml"), machine.path("dotfiles/policy.toml"));
-    move_and_link(&file, &real);
-    let mut terminal = Terminal::running(&machine.aptix(&["apply", "--root", "project", "a.json"]));
-    terminal.until(WHOLE);
-    terminal.answer("a");
-    let shown = terminal.until("created AGENTS.md\r\n");
-    let is_walled = !shown.contains("allows it from now on.");
-    if is_walled {
-        assert!(shown.contains("it is a link to ") && shown.contains("allow = [\"/AGENTS.md\"]\r\n"), "{shown}");
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a person keeps their files elsewhere")]
-fn move_and_link(file: &std::path::Path, real: &std::path::Path) {
-    std::fs::create_dir(real.parent().unwrap()).unwrap();
-    std::fs::rename(file, real).unwrap();
-    std::os::unix::fs::symlink(real, file).unwrap();
 }
 
 /// An edit of a withheld file gets one answer, whether the user lets nothing be compared,

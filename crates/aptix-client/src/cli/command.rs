@@ -7,8 +7,8 @@ use super::home_dirs::HomeDirs;
 use super::logging::{LogArgs, Logs};
 use super::token::TokenArgs;
 use super::{
-    agent, apply, apply_prepared, batches, cancel, convert, log, login, mcp, prompt, read, revert, review, show,
-    submit, tools, undo,
+    agent, apply, apply_prepared, batches, cancel, convert, log, login, mcp, policy, prompt, read, revert, review,
+    show, submit, tools, undo,
 };
 use crate::workspace::roots::root::RootSpec;
 
@@ -54,6 +54,10 @@ pub(super) enum Command {
     Revert(revert::Args),
     /// Print a file's authoritative text
     Read(read::Args),
+    /// Write a policy file of your own, in which everything is explained and nothing is stated yet
+    Init,
+    /// Tell whether the policy files are right, and what they say about a file
+    Policy(policy::Args),
     /// List the tools that models may call
     Tools(tools::Args),
     /// Print the guide for whoever writes edits, for a system prompt
@@ -79,6 +83,7 @@ impl Command {
             Self::Log(args) => Some((&args.roots, Traces::None)),
             Self::Show(args) if args.server().is_none() => Some((&args.roots, Traces::None)),
             Self::Convert(args) => Some((std::slice::from_ref(&args.root), Traces::None)),
+            Self::Policy(args) => Some((args.roots(), Traces::None)),
             Self::Agent(args) => Some((&args.roots, Traces::Left)),
             Self::Mcp(args) => Some((std::slice::from_ref(&args.root), Traces::Left)),
             Self::Submit(_)
@@ -90,6 +95,7 @@ impl Command {
             | Self::Cancel(_)
             | Self::Revert(_)
             | Self::Read(_)
+            | Self::Init
             | Self::Tools(_)
             | Self::Prompt(_)
             | Self::Login(_)
@@ -114,6 +120,8 @@ impl Command {
             | Self::Convert(_)
             | Self::Undo(_)
             | Self::Log(_)
+            | Self::Init
+            | Self::Policy(_)
             | Self::Tools(_)
             | Self::Prompt(_)
             | Self::Mcp(_)

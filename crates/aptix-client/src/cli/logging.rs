@@ -1,24 +1,50 @@
 //! What a command logs, to stderr, and in which form.
 
-use std::io::IsTerminal;
-
+use anstream::ColorChoice;
 use aptix_model::events::trace;
-use clap::ValueEnum;
+use clap::{ArgAction, ValueEnum};
 use tracing::Level;
 use tracing_subscriber::EnvFilter;
 
 use super::progress;
 use crate::person::prompt;
 
-/// What is logged, and how.
+/// What is logged, and how everything is printed.
 #[derive(clap::Args, Debug)]
 pub(super) struct LogArgs {
+    /// Log to stderr what is done; -vv to look for an error
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+    /// Log errors alone
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Whether output is coloured; auto: on a terminal
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
+    color: Colour,
     /// What is logged: a level, or target=level pairs
     #[arg(long, hide = true, global = true, value_name = "FILTER", env = "APTIX_LOG")]
     log: Option<String>,
     /// How it is logged
     #[arg(long, hide = true, global = true, value_enum, default_value_t = LogFormat::Text, env = "APTIX_LOG_FORMAT")]
     log_format: LogFormat,
+}
+
+/// When output is coloured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+impl From<Colour> for ColorChoice {
+    fn from(colour: Colour) -> Self {
+        match colour {
+            Colour::Auto => Self::Auto,
+            Colour::Always => Self::Always,
+            Colour::Never => Self::Never,
+        }
+    }
 }
 
 /// The form of a log.
@@ -52,8 +78,17 @@ impl Logs {
 impl LogArgs {
     /// Logs from now on, for the rest of the process.
     pub(super) fn begin(&self, logs: Logs) {
+        ColorChoice::from(self.color).write_global();
         let (level, default) = logs.default_filter();
-        let given = self.log.clone().filter(|filter| !filter.is_empty());
+        let level = match (self.quiet, self.verbose) {
+            (true, _) => Level::ERROR,
+            (false, 0) => level,
+            (false, 1) => Level::INFO,
+            (false, _) => Level::DEBUG,
+        };
+        let asked = (self.quiet || self.verbose > 0).then(|| level.to_string());
+        // What the command line asks for counts more than the environment.
+        let given = asked.or_else(|| self.log.clone().filter(|filter| !filter.is_empty()));
         let filter = EnvFilter::builder().with_default_directive(level.into()).parse_lossy(given.unwrap_or(default));
         let log = tracing_subscriber::fmt()
             .with_env_filter(filter)
@@ -63,7 +98,7 @@ impl LogArgs {
             })
             // A command whose stderr is closed works on; the complaint about it would panic.
             .log_internal_errors(false)
-            .with_ansi(std::io::stderr().is_terminal());
+            .with_ansi(anstream::AutoStream::choice(&std::io::stderr()) != ColorChoice::Never);
         match self.log_format {
             LogFormat::Text => log.init(),
             LogFormat::Json => log.json().flatten_event(true).init(),

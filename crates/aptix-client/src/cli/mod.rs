@@ -10,12 +10,14 @@ mod convert;
 mod document;
 mod exit;
 mod home_dirs;
+mod init;
 mod log;
 mod logging;
 mod login;
 mod mcp;
 mod origin;
 mod output;
+mod policy;
 mod progress;
 mod prompt;
 mod read;
@@ -134,6 +136,8 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         Command::Revert(args) => revert::run(args, mint().to_string().parse()).await,
         Command::Login(args) => server::run(form, login::run(args)).await,
         Command::Read(args) => server::run(form, read::run(args)).await,
+        Command::Init => interruptible(form, move || init::run(&homes)).await,
+        Command::Policy(args) => interruptible(form, move || policy::run(&args, &homes)).await,
         Command::Tools(args) => Ok(tools::run(&args)),
         Command::Prompt(args) => Ok(prompt::run(&args)),
         Command::Mcp(args) => mcp::run(args, &homes, format!("mcp-{}", mint())).await,

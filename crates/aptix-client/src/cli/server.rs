@@ -33,10 +33,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(clap::Args, Debug)]
 pub(super) struct ServerArgs {
     /// Where the server listens: https://HOST:PORT, or http://HOST:PORT without TLS
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", env = "APTIX_SERVER")]
     pub(super) server: ServerUrl,
     /// The workspace
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", env = "APTIX_WORKSPACE")]
     pub(super) workspace: WorkspaceId,
     #[command(flatten)]
     pub(super) token: TokenArgs,

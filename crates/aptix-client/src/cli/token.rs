@@ -14,7 +14,8 @@ use super::trust::TrustArgs;
 use crate::connection::{Credentials, Server, ServerUrl, Token};
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, SystemDisk};
-use crate::workspace::roots::{own_file, policy_file};
+use crate::workspace::roots::own_file;
+use crate::workspace::roots::policy_file::{self, Readers};
 
 /// Bytes that are read of a token at most.
 pub(super) const LIMIT: u64 = 4096;
@@ -82,7 +83,7 @@ impl TokenArgs {
         own_file::replace(&SystemDisk, held.as_fd(), held.as_fd(), name, line.as_bytes())
             .map_err(|errno| unkept(format!("{}: {}", path.display(), std::io::Error::from(errno))))?;
         // What others could read or have written is of no use later: that is said now.
-        policy_file::of_person(&path).map_err(|error| unreadable(&path, &error.to_string()))?;
+        policy_file::of_person(&path, Readers::Owner).map_err(|error| unreadable(&path, &error.to_string()))?;
         Ok(path)
     }
 }
@@ -125,7 +126,8 @@ struct Kept(Option<PathBuf>);
 impl Credentials for Kept {
     fn token(&self) -> Result<Option<Token>, Failure> {
         let Some(path) = &self.0 else { return Ok(None) };
-        let found = policy_file::of_person(path).map_err(|error| unreadable(path, &error.to_string()))?;
+        let found =
+            policy_file::of_person(path, Readers::Owner).map_err(|error| unreadable(path, &error.to_string()))?;
         let Some(bytes) = found else { return Ok(None) };
         let token = String::from_utf8_lossy(&bytes).parse();
         token.map(Some).map_err(|error| unreadable(path, &format!("{error}")))

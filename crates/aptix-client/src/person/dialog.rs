@@ -12,19 +12,22 @@ use crate::present::untrusted::Name;
 /// Characters of a person's reason that reach the author.
 const REASON_CHARS: usize = 2000;
 
-const WHOLE: &str = "Apply this batch? [y/n/f/a/s/?] ";
-const WHOLE_HELP: &str = "  y  apply it\n  n  refuse it; its author is told why\n  f  go through it file by file\n  \
-                          a  apply it, and never ask about these files again\n  s  show it again\n\
+const WHOLE: &str = "Apply this batch? [y,n,q,f,e,s,?] ";
+const WHOLE_HELP: &str = "  y  apply it\n  n  refuse it; its author is told why\n  q  refuse it without a word\n  \
+                          f  go through it file by file\n  e  apply it, and never ask about these files again\n  s  show it again\n\
                           The digest covers the batch, the roots, and each file before and after.\n";
-const FILE_HELP: &str = "  y  this change is right\n  n  it is not: the batch is refused, and its author is told why\n  \
-                         a  it is right, and never ask about this file again\n  q  back to the whole batch\n";
+const FILE_HELP: &str = "  y  this change is right\n  n  it is not: the batch is refused, and its author is told why\n";
 const ALONE_HELP: &str = "  y  this change is right\n  n  it is not: this file is refused, and the author is told why; then you are \
-                          asked about the others\n  \
-                          a  it is right, and never ask about this file again\n  q  back to the whole batch\n";
+                          asked about the others\n";
+const REST_HELP: &str = "  a  this change and all that follow are right\n  \
+                         d  neither this change nor those that follow are right; the author is told why\n  \
+                         q  the same without a word\n  e  this change is right, and never ask about this file again\n  \
+                         b  back to the whole batch\n";
 const WHY: &str = "Why not? (one line for the author, or nothing) ";
 const NARROWER: &str = "The terminal is narrower than it was when the change was shown: here it is again.\n";
 const COMPARE: &str = "Compare the batch with these files? [y/n] ";
-const NOT_ALLOWED: &str = "Policy has it on a list to ask about, so it is asked about again.\n";
+const NOT_ALLOWED: &str = "Policy has it on a list to ask about: it is asked about each time.\n";
+const FOR_EVER: &str = "Never ask about them again? [y/n] ";
 
 /// A change as a person is shown it.
 #[derive(Clone, Debug, Default)]
@@ -56,8 +59,8 @@ pub(super) struct ShownFile {
     pub(super) lines: Vec<Line>,
     /// The file by its name, and why it needs attention.
     pub(super) attention: Option<Line>,
-    /// Whether it can be allowed for ever.
-    pub(super) can_be_allowed: bool,
+    /// What is allowed if it is never to be asked about again; nothing if it cannot be.
+    pub(super) allows: Vec<Line>,
 }
 
 /// A person's answer.
@@ -80,33 +83,48 @@ impl Answer {
 }
 
 /// What a typed line means.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Reply {
     Yes,
     No,
-    Always,
+    /// No, and why is not asked.
+    Quit,
+    /// Yes to this file and to those after it.
+    YesToRest,
+    NoToRest,
+    ForEver,
     FileByFile,
     /// Show the batch again.
     Again,
 }
 
-/// Shows pages, then asks below them until `parse` finds a reply, or else the help that it shows. Who refuses a page replies no.
+impl Reply {
+    /// Whether it agrees to what was shown.
+    const fn agrees(self) -> bool {
+        matches!(self, Self::Yes | Self::YesToRest | Self::ForEver)
+    }
+}
+
+/// Shows pages, then asks below them until `parse` finds a reply, or else the help that it shows. Who refuses a page replies no. Answers
+/// the columns of the terminal, too, on which they were shown.
 async fn asked(
     pages: Pages<'_>,
     question: &str,
     talk: &mut impl Talk,
-    parse: impl Fn(&str) -> Result<Reply, &'static str>,
-) -> Result<Reply, NoAnswer> {
+    parse: impl Fn(&str) -> Option<Reply>,
+    help: &[&str],
+) -> Result<(Reply, usize), NoAnswer> {
     'shown: loop {
-        let Read::ToTheEnd(size) = pager::show(pages, talk).await? else { return Ok(Reply::No) };
+        let Read::ToTheEnd(size) = pager::show(pages, talk).await? else { return Ok((Reply::No, 0)) };
         loop {
             match parse(&ask(question, talk).await?) {
-                Ok(Reply::Yes | Reply::Always) if talk.size().columns < size.columns => {
+                Some(reply) if reply.agrees() && talk.size().columns < size.columns => {
                     // What was shown is broken into other rows now, which bear no marks of ours.
                     talk.say(NARROWER);
                     continue 'shown;
                 }
-                Ok(reply) => return Ok(reply),
-                Err(help) => talk.say(help),
+                Some(reply) => return Ok((reply, size.columns)),
+                None => help.iter().for_each(|help| talk.say(help)),
             }
         }
     }
@@ -125,26 +143,29 @@ async fn answer(shown: &Shown, talk: &mut impl Talk) -> Result<Answer, NoAnswer>
     let pages = Pages { body: &body, attention: &attention, end, question: 2 };
     let question = format!("{}\n{WHOLE}", shown.totals);
     let parse = |line: &str| match line {
-        "y" | "yes" => Ok(Reply::Yes),
-        "n" | "no" => Ok(Reply::No),
-        "f" => Ok(Reply::FileByFile),
-        "a" => Ok(Reply::Always),
-        "s" => Ok(Reply::Again),
-        _ => Err(WHOLE_HELP),
+        // There is nothing before this question and nothing after it: "all" and "the rest" are the batch.
+        "y" | "yes" | "a" => Some(Reply::Yes),
+        "n" | "no" | "d" => Some(Reply::No),
+        "q" => Some(Reply::Quit),
+        "f" => Some(Reply::FileByFile),
+        "e" => Some(Reply::ForEver),
+        "s" => Some(Reply::Again),
+        _ => None,
     };
     loop {
-        match asked(pages, &question, talk, parse).await? {
-            Reply::Yes => return Ok(Answer::yes(Vec::new())),
-            Reply::No => return Ok(Answer::no(refusal("batch", &why(talk).await))),
-            Reply::Always => {
-                let (allowed, others): (Vec<_>, Vec<_>) = shown.files.iter().partition(|file| file.can_be_allowed);
-                if !others.is_empty() {
-                    talk.say(NOT_ALLOWED);
+        let (reply, columns) = asked(pages, &question, talk, parse, &[WHOLE_HELP]).await?;
+        match reply {
+            Reply::Yes | Reply::YesToRest => return Ok(Answer::yes(Vec::new())),
+            Reply::No | Reply::NoToRest => return Ok(Answer::no(refusal("batch", &why(talk).await))),
+            Reply::Quit => return Ok(Answer::no(refusal("batch", ""))),
+            Reply::ForEver => {
+                let files: Vec<_> = shown.files.iter().collect();
+                if let Some(always) = for_ever(&files, talk).await? {
+                    return Ok(Answer::yes(always));
                 }
-                return Ok(Answer::yes(allowed.into_iter().map(|file| file.index).collect()));
             }
             Reply::FileByFile => {
-                if let Some(answer) = file_by_file(shown, talk).await? {
+                if let Some(answer) = file_by_file(shown, columns, talk).await? {
                     return Ok(answer);
                 }
             }
@@ -153,28 +174,66 @@ async fn answer(shown: &Shown, talk: &mut impl Talk) -> Result<Answer, NoAnswer>
     }
 }
 
-/// Asks about each file by itself; nothing if the whole batch is to be asked about after all. A file that is always allowed
-/// stays so if others are refused.
-async fn file_by_file(shown: &Shown, talk: &mut impl Talk) -> Result<Option<Answer>, NoAnswer> {
+/// Names what would never be asked about again, and asks whether it is to be so; the positions of the files, if it is.
+async fn for_ever(files: &[&ShownFile], talk: &mut impl Talk) -> Result<Option<Vec<usize>>, NoAnswer> {
+    let (allowed, others): (Vec<&ShownFile>, Vec<_>) = files.iter().partition(|file| !file.allows.is_empty());
+    if !others.is_empty() {
+        talk.say(NOT_ALLOWED);
+    }
+    if allowed.is_empty() {
+        return Ok(None);
+    }
+    let body: Vec<_> = allowed.iter().flat_map(|file| file.allows.iter().cloned()).collect();
+    let pages = Pages { body: &body, attention: &[], end: &[], question: 1 };
+    let parse = |line: &str| match line {
+        "y" | "yes" => Some(Reply::ForEver),
+        "n" | "no" | "q" => Some(Reply::Again),
+        _ => None,
+    };
+    let (reply, _) = asked(pages, FOR_EVER, talk, parse, &[]).await?;
+    Ok((reply == Reply::ForEver).then(|| allowed.into_iter().map(|file| file.index).collect()))
+}
+
+/// Asks about each file by itself, after the whole batch was shown on a terminal of so many columns; nothing if the whole batch is to be
+/// asked about after all. A file that is always allowed stays so if others are refused.
+async fn file_by_file(shown: &Shown, columns: usize, talk: &mut impl Talk) -> Result<Option<Answer>, NoAnswer> {
     let (mut always, mut refused) = (Vec::new(), Vec::new());
-    for file in &shown.files {
+    let help = [if shown.is_per_file { ALONE_HELP } else { FILE_HELP }, REST_HELP];
+    let mut rest = shown.files.iter();
+    while let Some(file) = rest.clone().next() {
         let attention: Vec<_> = file.attention.iter().cloned().collect();
         let pages = Pages { body: &file.lines, attention: &attention, end: &[], question: 1 };
-        let question = format!("Is the change of {} right? [y/n/a/q/?] ", file.name);
+        let question = format!("Is the change of {} right? [y,n,a,d,q,e,b,?] ", file.name);
         let parse = |line: &str| match line {
-            "y" | "yes" => Ok(Reply::Yes),
-            "n" | "no" => Ok(Reply::No),
-            "a" if file.can_be_allowed => Ok(Reply::Always),
-            "a" => Err(NOT_ALLOWED),
-            "q" => Ok(Reply::Again),
-            _ => Err(if shown.is_per_file { ALONE_HELP } else { FILE_HELP }),
+            "y" | "yes" => Some(Reply::Yes),
+            "n" | "no" => Some(Reply::No),
+            "a" => Some(Reply::YesToRest),
+            "d" => Some(Reply::NoToRest),
+            "q" => Some(Reply::Quit),
+            "e" => Some(Reply::ForEver),
+            "b" => Some(Reply::Again),
+            _ => None,
         };
-        match asked(pages, &question, talk, parse).await? {
-            Reply::Yes => {}
-            Reply::No => {
-                refused.push(refusal("change of this file", &why(talk).await).file(file.index, &file.target));
+        let mut refuse = |files: &mut dyn Iterator<Item = &ShownFile>, why: &str| {
+            refused.extend(files.map(|file| refusal("change of this file", why).file(file.index, &file.target)));
+        };
+        match asked(pages, &question, talk, parse, &help).await?.0 {
+            Reply::Yes => drop(rest.next()),
+            Reply::No => refuse(&mut rest.next().into_iter(), &why(talk).await),
+            // Those that follow were shown with the whole batch.
+            Reply::YesToRest if talk.size().columns < columns => {
+                talk.say(NARROWER);
+                return Ok(None);
             }
-            Reply::Always => always.push(file.index),
+            Reply::YesToRest => break,
+            Reply::NoToRest => refuse(&mut rest, &why(talk).await),
+            Reply::Quit => refuse(&mut rest, ""),
+            Reply::ForEver => {
+                if let Some(allowed) = for_ever(&[file], talk).await? {
+                    always.extend(allowed);
+                    rest.next();
+                }
+            }
             Reply::Again | Reply::FileByFile => return Ok(None),
         }
     }
@@ -195,11 +254,11 @@ pub(super) async fn may_compare(name: &str, hidden: &[Hidden<'_>], talk: &mut im
     let pages = Pages { body: &body, attention: &[], end: &[], question: 2 };
     let question = format!("{} {}\n{COMPARE}", hidden.len(), if hidden.len() == 1 { "file" } else { "files" });
     let parse = |line: &str| match line {
-        "y" | "yes" => Ok(Reply::Yes),
-        "n" | "no" => Ok(Reply::No),
-        _ => Err(""),
+        "y" | "yes" => Some(Reply::Yes),
+        "n" | "no" => Some(Reply::No),
+        _ => None,
     };
-    Ok(matches!(asked(pages, &question, talk, parse).await?, Reply::Yes))
+    Ok(asked(pages, &question, talk, parse, &[]).await?.0 == Reply::Yes)
 }
 
 async fn why(talk: &mut impl Talk) -> String {
@@ -240,7 +299,8 @@ mod tests {
 
     impl Talk for Typist<'_> {
         fn size(&self) -> Size {
-            let questions = ["Apply this", "Is the change"].map(|question| self.seen.matches(question).count());
+            let questions =
+                ["Apply this", "Is the change", "Never ask"].map(|question| self.seen.matches(question).count());
             self.sizes.get(questions.into_iter().sum::<usize>()).copied().unwrap_or(Size::USUAL)
         }
 
@@ -277,7 +337,7 @@ mod tests {
                 name: format!("f{index}"),
                 lines: (0..rows).map(|_| diff(format!("diff {index}"))).collect(),
                 attention: (!can_be_allowed).then(|| Line::ours(format!("attention: f{index}"))),
-                can_be_allowed,
+                allows: can_be_allowed.then(|| Line::ours(format!("allows p{index}"))).into_iter().collect(),
             }
         };
         let files = vec![file(0, true), file(2, false), file(3, true)];
@@ -296,12 +356,14 @@ mod tests {
     async fn only_a_clear_yes_is_a_yes() {
         assert_eq!(answered(&["y"]).await.0, yes(&[]));
         let (answer, seen) = answered(&["", "perhaps", " YES "]).await;
-        assert_eq!((answer, seen.matches("refuse it").count()), (yes(&[]), 2));
+        assert_eq!((answer, seen.matches("n  refuse it").count()), (yes(&[]), 2));
         let failures = answered(&["n", "wrong \u{1b}[2Jfile"]).await.0.verdict.unwrap_err();
         assert_eq!((failures.len(), failures[0].reason, failures[0].file_index), (1, Reason::Rejected, None));
         assert!(failures[0].message.ends_with("said no: wrong \\u{1b}[2Jfile"), "{}", failures[0].message);
-        let closed = [&[][..], &["s"], &["f"], &["f", "y", "y"]].map(|lines| (lines, "was closed"));
-        let silent = [&[CTRL_D][..], &["s", CTRL_D], &["f", "a", CTRL_D]].map(|lines| (lines, "gave no answer"));
+        let closed =
+            [&[][..], &["s"], &["f"], &["f", "y", "y"], &["e"], &["f", "e"]].map(|lines| (lines, "was closed"));
+        let silent = [&[CTRL_D][..], &["s", CTRL_D], &["f", "y", CTRL_D], &["f", "n", "no", CTRL_D]]
+            .map(|lines| (lines, "gave no answer"));
         for (lines, end) in closed.into_iter().chain(silent) {
             let failures = answered(lines).await.0.verdict.unwrap_err();
             assert_eq!(failures[0].reason, Reason::ApprovalRequired);
@@ -320,14 +382,41 @@ mod tests {
         assert_eq!(refused, [(Some(2), Some("t2")), (Some(3), Some("t3"))]);
         assert!(failures[0].message.ends_with("said no: too long"), "{}", failures[0].message);
         assert!(seen.contains("| diff 2\nattention: f2\n|Is the change of f2 right? "), "{seen}");
-        assert_eq!(answered(&["f", "n", "why", "q", "y"]).await.0, yes(&[]));
+        assert_eq!(answered(&["f", "n", "why", "b", "y"]).await.0, yes(&[]));
+    }
+
+    /// The positions of the files that are refused, and the reason that is given for the last one.
+    fn refused(answer: Answer) -> (Vec<usize>, String) {
+        let failures = answer.verdict.unwrap_err();
+        let files = failures.iter().filter_map(|failure| failure.file_index).collect();
+        let message = failures.last().unwrap().message.clone();
+        (files, message.split_once("said no").unwrap().1.trim_start_matches(": ").to_owned())
     }
 
     #[tokio::test]
-    async fn what_is_allowed_for_ever_is_what_can_be() {
-        assert_eq!(answered(&["a"]).await.0, yes(&[0, 3]));
-        assert_eq!(answered(&["f", "a", "a", "y", "y"]).await.0, yes(&[0]));
-        let answer = answered(&["f", "a", "n", "", "a"]).await.0;
+    async fn one_key_answers_for_all_that_follow() {
+        assert_eq!(answered(&["a"]).await.0, yes(&[]), "of the whole batch, all is the batch and not for ever");
+        assert_eq!(refused(answered(&["d", "wrong"]).await.0), (vec![], "wrong".to_owned()));
+        assert_eq!(refused(answered(&["q"]).await.0), (vec![], String::new()));
+        let (answer, seen) = answered(&["f", "y", "a"]).await;
+        assert_eq!((answer, seen.contains("Is the change of f3 right?")), (yes(&[]), false));
+        assert_eq!(refused(answered(&["f", "n", "one", "a"]).await.0), (vec![0], "one".to_owned()));
+        assert_eq!(refused(answered(&["f", "y", "d", "rest"]).await.0), (vec![2, 3], "rest".to_owned()));
+        assert_eq!(refused(answered(&["f", "y", "q"]).await.0), (vec![2, 3], String::new()));
+        let help = answered(&["f", "?", "q"]).await.1;
+        assert!(["  a  this change and all", "  d  neither", "  e  this change"].iter().all(|key| help.contains(key)));
+    }
+
+    #[tokio::test]
+    async fn what_is_allowed_for_ever_is_named_and_confirmed() {
+        let (answer, seen) = answered(&["e", "y"]).await;
+        assert_eq!(answer, yes(&[0, 3]));
+        assert!(seen.contains(&format!("{NOT_ALLOWED}allows p0\nallows p3\n|{FOR_EVER}")), "{seen}");
+        let (answer, seen) = answered(&["e", "perhaps", "n", "y"]).await;
+        assert_eq!((answer, seen.matches("Apply this batch?").count()), (yes(&[]), 2), "a no is a no to that alone");
+        let (answer, seen) = answered(&["f", "e", "y", "e", "y", "y"]).await;
+        assert_eq!((answer, seen.matches(FOR_EVER).count()), (yes(&[0]), 1), "the second file cannot be allowed");
+        let answer = answered(&["f", "e", "y", "n", "", "e", "y"]).await.0;
         assert_eq!(
             (answer.verdict.unwrap_err().len(), answer.always),
             (1, vec![0, 3]),
@@ -360,11 +449,14 @@ mod tests {
         assert_eq!((answer, seen.matches("| diff 3").count()), (yes(&[]), 2), "{seen}");
         // One file of it as well, before each kind of yes.
         let sizes = [Size::USUAL, Size::USUAL, narrow, narrow, narrow, narrow, narrow];
-        for agrees in ["y", "a"] {
-            let (answer, seen) = answered_on(&["f", agrees, agrees, "y", "y"], &sizes, 1).await;
-            assert!(answer.verdict.is_ok(), "{answer:?}");
-            let shown = [0, 2, 3].map(|file| seen.matches(&format!("| diff {file}")).count());
-            assert_eq!(shown, [3, 2, 2], "{seen}");
-        }
+        let (answer, seen) = answered_on(&["f", "y", "y", "y", "y"], &sizes, 1).await;
+        assert!(answer.verdict.is_ok(), "{answer:?}");
+        let shown = [0, 2, 3].map(|file| seen.matches(&format!("| diff {file}")).count());
+        assert_eq!(shown, [3, 2, 2], "{seen}");
+        // All that follow were shown when it was wider.
+        let (answer, seen) = answered_on(&["f", "a", "a", "y"], &sizes, 1).await;
+        assert_eq!((answer, seen.matches("Apply this batch?").count()), (yes(&[]), 2), "{seen}");
+        let shown = [0, 2, 3].map(|file| seen.matches(&format!("| diff {file}")).count());
+        assert_eq!(shown, [4, 2, 2], "{seen}");
     }
 }

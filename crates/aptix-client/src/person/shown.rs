@@ -15,6 +15,7 @@ use crate::apply::proposal::{Ask, Need, Proposal};
 use crate::present::diff::{DiffLine, LineKind, add_notes, diff_lines};
 use crate::present::untrusted::{Name, Quoted};
 use crate::workspace::read::place::Place;
+use crate::workspace::roots::root::Root;
 
 /// Bytes of a path that are shown beside other facts.
 const SHORT: usize = 120;
@@ -73,6 +74,8 @@ struct Seen<'a> {
     other: Option<&'a Place>,
     /// The whole name.
     name: String,
+    /// The name of its root and its path there, for each name by which it would be allowed.
+    names: Vec<String>,
 }
 
 impl<'a> Seen<'a> {
@@ -88,6 +91,7 @@ impl<'a> Seen<'a> {
             place,
             other: other.flatten(),
             name: file.path.as_str().to_owned(),
+            names: names_of(proposal, index),
         })
     }
 
@@ -161,9 +165,19 @@ impl<'a> Seen<'a> {
             name: if name.len() > IN_QUESTION { format!("file {number}") } else { name },
             lines: notes.into_iter().chain(diff.into_iter().map(Line::diff)).collect(),
             attention,
-            can_be_allowed: !matches!(self.need, Need::Ask { ask: Ask::Listed(_) | Ask::Withheld(_), .. }),
+            allows: if matches!(self.need, Need::Ask { ask: Ask::Listed(_) | Ask::Withheld(_), .. }) {
+                Vec::new()
+            } else {
+                self.names.iter().map(|name| Line::ours(format!("  {}", Name(name)))).collect()
+            },
         }
     }
+}
+
+/// The names by which a file would be allowed: the one of its root, and the path in it.
+fn names_of(proposal: &Proposal<'_>, index: usize) -> Vec<String> {
+    let root = |root| proposal.workspace.roots().get(root).map_or("", Root::name);
+    proposal.names(index).into_iter().map(|(number, path)| format!("{}/{path}", root(number))).collect()
 }
 
 /// A path; the beginning of one that is long.

@@ -12,7 +12,8 @@ use super::allow::{self, AllowError};
 use super::caller::Caller;
 use super::document::{self, Author, DocumentError, Stated};
 use super::places::Places;
-use crate::workspace::roots::policy_file::{self, PolicyFileError};
+use crate::workspace::fs::disk::Disk;
+use crate::workspace::roots::policy_file::{self, PolicyFileError, Readers};
 use crate::workspace::roots::root::Root;
 use crate::workspace::roots::state::real_path;
 use crate::workspace::roots::workspace::Workspace;
@@ -24,6 +25,9 @@ pub struct PolicyFiles {
     caller: Caller,
     last: Mutex<Option<(Texts, Arc<Policy>)>>,
 }
+
+/// What a new policy file has.
+const INITIAL: &str = include_str!("initial.toml");
 
 /// How many directories the path of a root's state has from the one of all our state on: `aptix/roots/NAME`.
 const STATE_DEPTH: usize = 3;
@@ -62,14 +66,14 @@ impl PolicyError {
     /// The failure for the author of the edit.
     #[must_use]
     pub fn failure(&self) -> Failure {
-        let hint = match self.source {
-            UnusableFile::File(PolicyFileError::Owner { .. }) => {
-                "the user who runs aptix has to own the file and its directory; until then nothing is written"
+        let hint = match &self.source {
+            UnusableFile::File(PolicyFileError::Owner { path, own, .. }) => {
+                format!("run `chown {own} {}`; until then nothing is written", shell(path))
             }
-            UnusableFile::File(PolicyFileError::Mode { .. }) => {
-                "run `chmod go-rwx` on the file, or `chmod go-w` on the directory; until then nothing is written"
+            UnusableFile::File(PolicyFileError::Mode { path, .. }) => {
+                format!("run `chmod go-w {}`; until then nothing is written", shell(path))
             }
-            _ => "the user who runs aptix has to correct the file; until then nothing is written",
+            _ => "correct the file, then run `aptix policy check`; until then nothing is written".to_owned(),
         };
         Failure::new(Reason::PolicyDenied, self.to_string()).detail(Detail::PolicyFile).hint(hint)
     }
@@ -89,13 +93,42 @@ impl PolicyFiles {
         &self.own
     }
 
+    /// Each policy file of a workspace, the person's own first, and whether it can be followed; `false` where it is not there.
+    #[must_use]
+    pub fn look(&self, workspace: &Workspace) -> Vec<(PathBuf, Result<bool, PolicyError>)> {
+        let look = |file: PathBuf, read: Result<Option<Vec<u8>>, PolicyFileError>, author, about: &[Root]| {
+            let found = match read {
+                Ok(Some(bytes)) => parse(&bytes, author, &file, about).map(|_| true),
+                Ok(None) => Ok(false),
+                Err(error) => Err(PolicyError { file: file.clone(), source: error.into() }),
+            };
+            (file, found)
+        };
+        let roots = workspace.roots();
+        let own = look(self.own.clone(), policy_file::of_person(&self.own, Readers::Any), Author::Person, roots);
+        let of_roots = roots.iter().map(|root| {
+            let read = policy_file::of_root(root);
+            look(policy_file::place_in(root), read, Author::Root, std::slice::from_ref(root))
+        });
+        std::iter::once(own).chain(of_roots).collect()
+    }
+
+    /// Makes the person's own file, in which everything that can be stated is explained and nothing is stated; answers whether there
+    /// was none.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn init(&self, disk: &dyn Disk) -> Result<bool, UnusableFile> {
+        Ok(policy_file::make_of_person(disk, &self.own, INITIAL.as_bytes())?)
+    }
+
     /// The policy as it is now.
     ///
     /// # Errors
     /// A file is there that cannot be read or understood.
     pub fn read(&self, workspace: &Workspace) -> Result<Arc<Policy>, PolicyError> {
         let refused = |file: PathBuf| |error: PolicyFileError| PolicyError { file, source: error.into() };
-        let mut texts = vec![policy_file::of_person(&self.own).map_err(refused(self.own.clone()))?];
+        let mut texts = vec![policy_file::of_person(&self.own, Readers::Any).map_err(refused(self.own.clone()))?];
         for root in workspace.roots() {
             texts.push(policy_file::of_root(root).map_err(refused(policy_file::place_in(root)))?);
         }
@@ -186,6 +219,13 @@ impl PolicyFiles {
         }
         Ok(policy)
     }
+}
+
+/// A path as a word of a shell's command line.
+fn shell(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+,@%".contains(&byte);
+    if path.bytes().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
 /// Parses a file that is about these roots.

@@ -198,6 +198,49 @@ fn aptix_log_filters_the_log_and_rust_log_does_not() {
 }
 
 #[test]
+fn the_command_line_says_how_much_is_logged_and_whether_output_is_coloured() {
+    let place = tempfile::tempdir().unwrap();
+    let mut number = 0;
+    let mut run_with = |flags: &[&str], log: &str| {
+        number += 1;
+        let arguments = [&["apply"], flags].concat();
+        let document = format!(r#"{{"path":"{number}.txt","content":"x\n"}}"#);
+        run(place.path(), &arguments, document, |command| {
+            command.env("APTIX_LOG", log);
+        })
+    };
+    let counts = |output: &Output| {
+        let stderr = text(&output.stderr);
+        [" INFO ", "DEBUG"].map(|level| stderr.contains(level))
+    };
+    assert_eq!(counts(&run_with(&[], "")), [false, false]);
+    assert_eq!(counts(&run_with(&["-v"], "")), [true, false]);
+    assert_eq!(counts(&run_with(&["-vv"], ""))[0], counts(&run_with(&["-v"], ""))[0]);
+    assert_eq!(counts(&run_with(&["--quiet"], "debug")), [false, false], "the command line counts more");
+    for (color, is_coloured) in [("always", true), ("never", false), ("auto", false)] {
+        let output = run_with(&["-v", "--color", color], "");
+        let all = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(all.contains('\u{1b}'), is_coloured, "{color}: {all}");
+    }
+    assert_eq!(run_with(&["-v", "-q"], "").status.code(), Some(2));
+}
+
+#[test]
+fn the_server_and_the_workspace_can_be_named_by_the_environment() {
+    let place = tempfile::tempdir().unwrap();
+    let named = |command: &mut Command| {
+        command.env("APTIX_SERVER", "http://127.0.0.1:1").env("APTIX_WORKSPACE", "somewhere");
+    };
+    let output = run(place.path(), &["batches"], "", named);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("http://127.0.0.1:1"), "{}", text(&output.stderr));
+    let other = run(place.path(), &["batches", "--server", "http://127.0.0.1:2"], "", named);
+    assert!(text(&other.stderr).contains("http://127.0.0.1:2"), "{}", text(&other.stderr));
+    let unnamed = run(place.path(), &["batches"], "", |_| ());
+    assert_eq!(unnamed.status.code(), Some(2));
+}
+
+#[test]
 fn with_several_roots_the_output_names_the_root() {
     let place = tempfile::tempdir().unwrap();
     for root in ["One", "two"] {

@@ -36,6 +36,7 @@ mod own_files;
 mod passages;
 mod past;
 mod per_file;
+mod policy_command;
 mod policy_file;
 mod power;
 mod races;

@@ -45,19 +45,22 @@ fn a_pattern_with_the_path_of_the_root_in_it_is_refused_with_what_to_write() {
 }
 
 #[test]
-fn a_policy_file_that_others_can_read_or_write_is_reported_with_its_mode() {
+fn a_policy_file_that_others_can_write_is_reported_with_the_command_that_mends_it() {
     let place = tempfile::tempdir().unwrap();
     let file = put(place.path(), "");
     let directory = file.parent().unwrap();
-    let cases = [(file.as_path(), 0o644, 0o600, "chmod go-rwx"), (directory, 0o777, 0o700, "chmod go-w")];
-    for (path, open, closed, hint) in cases {
+    for (path, open, closed) in [(file.as_path(), 0o664, 0o644), (directory, 0o777, 0o755)] {
         let set = |mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         set(open);
         let output = aptix(place.path(), &["apply"], DOCUMENT);
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{stderr}");
         assert!(stderr.contains(&format!("{} has the mode {open:04o}, expected 0", path.display())), "{stderr}");
-        assert!(stderr.contains(hint), "{stderr}");
+        let command = format!("chmod go-w {}", path.display());
+        assert!(stderr.contains(&format!("hint: run `{command}`")), "{stderr}");
+        let run = std::process::Command::new("sh").args(["-c", &command]).status().unwrap();
+        let mended = path.metadata().unwrap().permissions().mode() & 0o777;
+        assert!(run.success() && mended & 0o022 == 0, "{mended:o}");
         set(closed);
     }
     assert!(aptix(place.path(), &["apply"], DOCUMENT).status.success());

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use crate::workspace::fs::disk::Disk;
 use crate::workspace::fs::{beneath, disk, errno, reads};
 use crate::workspace::roots::own_file;
 use crate::workspace::roots::root::Root;
@@ -65,12 +66,31 @@ impl From<Errno> for PolicyFileError {
     }
 }
 
-/// Reads the user's own policy file; nothing where there is none.
+/// Who may read a file of the user's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Readers {
+    /// Whoever the umask lets.
+    Any,
+    /// Its owner alone: it holds a secret.
+    Owner,
+}
+
+impl Readers {
+    /// The bits of a mode that it must not have, and which ones it may have.
+    const fn refused(self) -> (u32, &'static str) {
+        match self {
+            Self::Any => (0o022, "0644 or less, so that no other user writes it"),
+            Self::Owner => (0o077, "0600, so that it is yours alone"),
+        }
+    }
+}
+
+/// Reads a file of the user's own, such as their policy; nothing where there is none.
 ///
 /// # Errors
-/// It is there and cannot be read, or others can write it, its directory, or read it.
+/// It is there and cannot be read, others can write it or its directory, or read it although they may not.
 #[expect(clippy::disallowed_types, reason = "a file is opened for reading that may have become a FIFO")]
-pub(crate) fn of_person(path: &Path) -> Result<Option<Vec<u8>>, PolicyFileError> {
+pub(crate) fn of_person(path: &Path, readers: Readers) -> Result<Option<Vec<u8>>, PolicyFileError> {
     let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
     let file = match std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
         // A link that leads nowhere is a file that is missing.
@@ -79,7 +99,7 @@ pub(crate) fn of_person(path: &Path) -> Result<Option<Vec<u8>>, PolicyFileError>
     };
     let metadata = file.metadata().map_err(PolicyFileError::System)?;
     let own = rustix::process::geteuid().as_raw();
-    refuse_open(path, &metadata, own, (0o077, "0600, so that it is yours alone"))?;
+    refuse_open(path, &metadata, own, readers.refused())?;
     if let Some(directory) = path.parent() {
         let metadata = directory.metadata().map_err(PolicyFileError::System)?;
         refuse_open(directory, &metadata, own, (0o022, "0755 or less, so that no other user writes in it"))?;
@@ -115,8 +135,26 @@ pub(crate) fn change_of_person<E: From<PolicyFileError>>(
 ) -> Result<(), E> {
     let lock = workspace.primary().state().lock_shared();
     let _lock = lock.map_err(|error| PolicyFileError::Write(error.errno().into()))?;
-    let text = change(of_person(path)?.unwrap_or_default())?;
+    let text = change(of_person(path, Readers::Any)?.unwrap_or_default())?;
     Ok(put_of_person(workspace, path, &text)?)
+}
+
+/// Makes the user's own policy file; answers whether there was none.
+///
+/// # Errors
+/// The system refuses.
+pub(crate) fn make_of_person(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<bool, PolicyFileError> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+        return Err(PolicyFileError::NotRegular);
+    };
+    // A link that leads nowhere is there, too: it is not for us to decide where it should lead.
+    if path.symlink_metadata().is_ok() {
+        return Ok(false);
+    }
+    disk::private_dir(directory).map_err(PolicyFileError::Write)?;
+    let held = beneath::open_held(directory).map_err(PolicyFileError::Write)?;
+    let made = own_file::replace(disk, held.as_fd(), held.as_fd(), name, bytes);
+    made.map(|()| true).map_err(|errno| PolicyFileError::Write(errno.into()))
 }
 
 /// Writes the user's own policy file anew, in its real place if it is a link.
