@@ -6,7 +6,7 @@ use crate::processes::{Machine, write};
 
 /// Allows the files of the batch for ever; answers what the terminal named.
 fn allow(terminal: &mut Terminal) -> String {
-    terminal.answer("e");
+    terminal.answer("ever");
     let named = terminal.until("Never ask about them again? [y/n] ");
     terminal.answer("y");
     named

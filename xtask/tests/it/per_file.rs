@@ -197,9 +197,9 @@ fn a_person_is_asked_about_what_is_left() {
         let ended = scope.spawn(|| caller.outcome("r1", edits()));
         assert!(terminal.until(WHOLE).contains("2 files, +2 -2, 1 of the batch refused before and left out"));
         terminal.answer("f");
-        terminal.until("a.txt right? [y,n,a,d,q,e,b,?] ");
+        terminal.until("a.txt right? [y,n,a,d,q,b,ever,?] ");
         terminal.answer("y");
-        terminal.until("b.txt right? [y,n,a,d,q,e,b,?] ");
+        terminal.until("b.txt right? [y,n,a,d,q,b,ever,?] ");
         terminal.refuse("not this one");
         assert!(terminal.until(WHOLE).contains("1 file, +1 -1, 2 of the batch refused before and left out"));
         terminal.answer("y");

@@ -9,7 +9,7 @@ use crate::documents::{create, insert};
 use crate::processes::{Machine, Running, Server, eventually, write};
 
 /// The question about a batch.
-pub(crate) const WHOLE: &str = "Apply this batch? [y,n,q,f,e,s,?] ";
+pub(crate) const WHOLE: &str = "Apply this batch? [y,n,q,f,s,ever,?] ";
 
 /// A program that asks, and the terminal it asks on.
 pub(crate) struct Terminal {
@@ -266,10 +266,10 @@ fn each_file_is_seen_and_refused_by_itself_and_its_author_gets_the_reason() {
         let refused = scope.spawn(move || machine.submit(&server, &insert(&files, 1, "two")));
         terminal.until(WHOLE);
         terminal.answer("f");
-        let shown = terminal.until("Is the change of a.txt right? [y,n,a,d,q,e,b,?] ");
+        let shown = terminal.until("Is the change of a.txt right? [y,n,a,d,q,b,ever,?] ");
         assert!(shown.contains("+two") && !shown.contains("b.txt"), "{shown}");
         terminal.answer("y");
-        terminal.until("Is the change of b.txt right? [y,n,a,d,q,e,b,?] ");
+        terminal.until("Is the change of b.txt right? [y,n,a,d,q,b,ever,?] ");
         terminal.refuse("b is generated");
         let (refused, code) = refused.join().unwrap();
         let error = &refused["errors"][0];

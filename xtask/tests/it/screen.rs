@@ -12,7 +12,7 @@ use crate::documents::insert;
 use crate::person::on_terminal;
 use crate::processes::{Machine, Running, Server, eventually, write};
 
-const WHOLE: &str = "Apply this batch? [y,n,q,f,e,s,?]";
+const WHOLE: &str = "Apply this batch? [y,n,q,f,s,ever,?]";
 /// Beginning of the prompt below a page.
 const MORE: &str = "--more--";
 /// Rows and columns.
@@ -174,7 +174,7 @@ fn painted(rows: &[&str], columns: u16) -> String {
 }
 
 const FAKE: [&str; 4] =
-    ["| +nothing to see here", "digest sha256:0000", "1 file, +0 -0", "Apply this batch? [y,n,q,f,e,s,?]"];
+    ["| +nothing to see here", "digest sha256:0000", "1 file, +0 -0", "Apply this batch? [y,n,q,f,s,ever,?]"];
 
 /// None of the rows before the question is a painted one.
 fn assert_not_painted(rows: &[String]) {

@@ -17,7 +17,7 @@ use super::token::{LIMIT, TokenArgs};
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// Where the server listens: https://HOST:PORT, or http://HOST:PORT without TLS
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", env = "APTIX_SERVER")]
     server: ServerUrl,
     #[command(flatten)]
     pub(super) token: TokenArgs,

@@ -1,6 +1,8 @@
 //! `aptix policy`: whether the policy files can be followed, and what they say about a file.
 
-use aptix_model::batch::{Batch, FileEdit, FilePatch, Replacement, Replacements, Scope, Target};
+use aptix_model::batch::{
+    Batch, Content, FileEdit, FilePatch, Presence, Replacement, Replacements, Scope, Target, WriteFile,
+};
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::live::FileSelector;
 use aptix_model::path::WorkspacePath;
@@ -138,7 +140,7 @@ struct Explained {
 #[derive(Serialize)]
 struct Answer {
     caller: &'static str,
-    /// `yes`, `usual`, `asked` or `no`
+    /// Of an edit `yes`, `usual`, `asked` or `no`; of a look `yes`, `absent` or `no`
     answer: &'static str,
     why: Option<String>,
 }
@@ -147,20 +149,25 @@ impl Explained {
     fn text(&self) -> String {
         let line = |doing: &str, Answer { caller, answer, why }: &Answer| {
             let why = why.as_ref().map(|why| format!(": {}", Visible(why))).unwrap_or_default();
-            let answer = match *answer {
-                "yes" => "yes, and nobody is asked",
-                "usual" => "yes; a person is asked only where every batch is asked about",
-                "asked" => "a person is asked",
-                other => other,
-            };
-            format!("  {:<26}{answer}{why}\n", format!("{doing} {caller}"))
+            format!("  {:<26}{}{why}\n", format!("{doing} {caller}"), words(answer))
         };
         let reads = self.reads.iter().map(|read| match read.answer {
             "yes" => format!("  {:<26}yes\n", format!("read by {}", read.caller)),
+            "absent" => format!("  {:<26}it is not there\n", format!("read by {}", read.caller)),
             _ => line("read by", read),
         });
         let writes = self.writes.iter().map(|write| line("written by", write));
         format!("{}\n{}", Visible(&self.path), writes.chain(reads).collect::<String>())
+    }
+}
+
+/// An answer about an edit, for people.
+fn words(answer: &str) -> &str {
+    match answer {
+        "yes" => "yes, and nobody is asked",
+        "usual" => "yes; a person is asked only where every batch is asked about",
+        "asked" => "a person is asked, and without a terminal it is refused",
+        other => other,
     }
 }
 
@@ -171,7 +178,7 @@ const CALLERS: [(Caller, &str); 3] =
 fn explain(workspace: &Workspace, path: &str, policies: impl Fn(Caller) -> PolicyFiles) -> Result<Explained, Refused> {
     let policy = |caller| policies(caller).read(workspace).map_err(|error| error.failure());
     let [shell, model, server] = CALLERS;
-    let write = |(caller, name)| Ok::<_, Failure>(write(workspace, &*policy(caller)?, name, path));
+    let write = |(caller, name)| write(workspace, &*policy(caller)?, name, path);
     let read = |(caller, name)| Ok::<_, Failure>(shown(workspace, &*policy(caller)?, name, path));
     Ok(Explained {
         path: path.to_owned(),
@@ -180,11 +187,33 @@ fn explain(workspace: &Workspace, path: &str, policies: impl Fn(Caller) -> Polic
     })
 }
 
-/// What would become of a batch that adds a line to the file, or makes it if it is not there.
-fn write(workspace: &Workspace, policy: &Policy, caller: &'static str, path: &str) -> Answer {
-    let replace = "a line that `aptix policy explain` asks about\n".to_owned();
-    let step = Replacement { find: String::new(), replace, scope: Scope::Block { start_line: None } };
-    let edit = FileEdit::Replacements(Replacements { steps: vec![step] });
+/// What would become of a batch that adds a line to the file, or makes it; and of one that gives it a whole new content, where that is
+/// something else.
+fn write(workspace: &Workspace, policy: &Policy, caller: &'static str, path: &str) -> Result<Answer, Refused> {
+    let text = "a line that `aptix policy explain` asks about\n".to_owned();
+    let step = Replacement { find: String::new(), replace: text.clone(), scope: Scope::Block { start_line: None } };
+    let edited = meets(workspace, policy, path, FileEdit::Replacements(Replacements { steps: vec![step] }))?;
+    let whole = WriteFile { content: Content::Text(text), presence: Presence::Either, content_format: None };
+    let whole = meets(workspace, policy, path, FileEdit::WriteFile(whole))?;
+    let (answer, mut why) = edited.clone();
+    if whole.0 != edited.0 {
+        let also = format!(
+            "a whole new content: {}{}",
+            words(whole.0),
+            whole.1.map(|why| format!(", {why}")).unwrap_or_default()
+        );
+        why = Some(why.map_or_else(|| also.clone(), |why| format!("{why}; {also}")));
+    }
+    Ok(Answer { caller, answer, why })
+}
+
+/// What one edit of the file would meet, and why.
+fn meets(
+    workspace: &Workspace,
+    policy: &Policy,
+    path: &str,
+    edit: FileEdit,
+) -> Result<(&'static str, Option<String>), Refused> {
     let patch = FilePatch { target: Target::Path(path.to_owned()), key: None, label: None, edit };
     let batch = Batch { files: vec![patch], ..Batch::default() };
     let mut need = Need::Usual;
@@ -192,24 +221,33 @@ fn write(workspace: &Workspace, policy: &Policy, caller: &'static str, path: &st
         need = proposal.needs.first().cloned().unwrap_or(Need::Usual);
         Decision::Apply
     });
-    let (answer, why) = match (planned, need) {
+    let asked = |why: String| match policy.caller {
+        Caller::Model => ("no", Some(format!("{why}; `aptix mcp` asks nobody"))),
+        Caller::Shell | Caller::Server => ("asked", Some(why)),
+    };
+    Ok(match (planned, need) {
+        (Err(refusal), _) if refusal.is_environment() => return Err(refusal.into()),
         (Err(Refusal { failures }), _) => {
             let is_asked = failures.iter().all(|failure| failure.reason == Reason::ApprovalRequired);
             let why: Vec<_> = failures.into_iter().map(|failure| failure.message).collect();
-            (if is_asked { "asked" } else { "no" }, Some(why.join("; ")))
+            if is_asked { asked(why.join("; ")) } else { ("no", Some(why.join("; "))) }
         }
-        (Ok(_), Need::Ask { ask, .. }) => ("asked", Some(ask.to_string())),
+        (Ok(_), Need::Ask { ask, .. }) => asked(ask.to_string()),
         (Ok(_), Need::Usual) => ("usual", None),
         (Ok(_), Need::Nothing) => ("yes", None),
-    };
-    Answer { caller, answer, why }
+    })
 }
 
 /// Whether a caller is shown the file.
 fn shown(workspace: &Workspace, policy: &Policy, caller: &'static str, path: &str) -> Answer {
-    let why = match WorkspacePath::new(path).map(FileSelector::Path) {
-        Ok(file) => read::check(workspace, policy, &file).err().map(|failure| failure.message),
-        Err(error) => Some(error.to_string()),
+    let failure = match WorkspacePath::new(path).map(FileSelector::Path) {
+        Ok(file) => read::check(workspace, policy, &file).err(),
+        Err(error) => Some(Failure::new(Reason::InvalidPath, error.to_string())),
     };
-    Answer { caller, answer: if why.is_none() { "yes" } else { "no" }, why }
+    let answer = match &failure {
+        None => "yes",
+        Some(failure) if matches!(failure.reason, Reason::FileMissing | Reason::NotFound) => "absent",
+        Some(_) => "no",
+    };
+    Answer { caller, answer, why: failure.map(|failure| failure.message) }
 }

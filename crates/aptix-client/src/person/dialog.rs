@@ -12,21 +12,22 @@ use crate::present::untrusted::Name;
 /// Characters of a person's reason that reach the author.
 const REASON_CHARS: usize = 2000;
 
-const WHOLE: &str = "Apply this batch? [y,n,q,f,e,s,?] ";
+const WHOLE: &str = "Apply this batch? [y,n,q,f,s,ever,?] ";
 const WHOLE_HELP: &str = "  y  apply it\n  n  refuse it; its author is told why\n  q  refuse it without a word\n  \
-                          f  go through it file by file\n  e  apply it, and never ask about these files again\n  s  show it again\n\
+                          f  go through it file by file\n  s  show it again\n  ever  apply it, and never ask about these files again\n\
                           The digest covers the batch, the roots, and each file before and after.\n";
 const FILE_HELP: &str = "  y  this change is right\n  n  it is not: the batch is refused, and its author is told why\n";
 const ALONE_HELP: &str = "  y  this change is right\n  n  it is not: this file is refused, and the author is told why; then you are \
                           asked about the others\n";
 const REST_HELP: &str = "  a  this change and all that follow are right\n  \
                          d  neither this change nor those that follow are right; the author is told why\n  \
-                         q  the same without a word\n  e  this change is right, and never ask about this file again\n  \
-                         b  back to the whole batch\n";
+                         q  the same without a word\n  b  back to the whole batch\n  \
+                         ever  this change is right, and never ask about this file again\n";
 const WHY: &str = "Why not? (one line for the author, or nothing) ";
+const UNSEEN: &str = "Not all that follows was shown: here is the batch again.\n";
 const NARROWER: &str = "The terminal is narrower than it was when the change was shown: here it is again.\n";
 const COMPARE: &str = "Compare the batch with these files? [y/n] ";
-const NOT_ALLOWED: &str = "Policy has it on a list to ask about: it is asked about each time.\n";
+const NOT_ALLOWED: &str = "What policy has on a list, or withholds from the author, is asked about each time.\n";
 const FOR_EVER: &str = "Never ask about them again? [y/n] ";
 
 /// A change as a person is shown it.
@@ -115,7 +116,7 @@ async fn asked(
     help: &[&str],
 ) -> Result<(Reply, usize), NoAnswer> {
     'shown: loop {
-        let Read::ToTheEnd(size) = pager::show(pages, talk).await? else { return Ok((Reply::No, 0)) };
+        let Read::ToTheEnd(size, unread) = pager::show(pages, talk).await? else { return Ok((Reply::No, 0)) };
         loop {
             match parse(&ask(question, talk).await?) {
                 Some(reply) if reply.agrees() && talk.size().columns < size.columns => {
@@ -123,7 +124,8 @@ async fn asked(
                     talk.say(NARROWER);
                     continue 'shown;
                 }
-                Some(reply) => return Ok((reply, size.columns)),
+                // No terminal is as wide as one on which everything would have been shown.
+                Some(reply) => return Ok((reply, if unread == 0 { size.columns } else { usize::MAX })),
                 None => help.iter().for_each(|help| talk.say(help)),
             }
         }
@@ -148,7 +150,7 @@ async fn answer(shown: &Shown, talk: &mut impl Talk) -> Result<Answer, NoAnswer>
         "n" | "no" | "d" => Some(Reply::No),
         "q" => Some(Reply::Quit),
         "f" => Some(Reply::FileByFile),
-        "e" => Some(Reply::ForEver),
+        "ever" => Some(Reply::ForEver),
         "s" => Some(Reply::Again),
         _ => None,
     };
@@ -203,14 +205,14 @@ async fn file_by_file(shown: &Shown, columns: usize, talk: &mut impl Talk) -> Re
     while let Some(file) = rest.clone().next() {
         let attention: Vec<_> = file.attention.iter().cloned().collect();
         let pages = Pages { body: &file.lines, attention: &attention, end: &[], question: 1 };
-        let question = format!("Is the change of {} right? [y,n,a,d,q,e,b,?] ", file.name);
+        let question = format!("Is the change of {} right? [y,n,a,d,q,b,ever,?] ", file.name);
         let parse = |line: &str| match line {
             "y" | "yes" => Some(Reply::Yes),
             "n" | "no" => Some(Reply::No),
             "a" => Some(Reply::YesToRest),
             "d" => Some(Reply::NoToRest),
             "q" => Some(Reply::Quit),
-            "e" => Some(Reply::ForEver),
+            "ever" => Some(Reply::ForEver),
             "b" => Some(Reply::Again),
             _ => None,
         };
@@ -222,7 +224,7 @@ async fn file_by_file(shown: &Shown, columns: usize, talk: &mut impl Talk) -> Re
             Reply::No => refuse(&mut rest.next().into_iter(), &why(talk).await),
             // Those that follow were shown with the whole batch.
             Reply::YesToRest if talk.size().columns < columns => {
-                talk.say(NARROWER);
+                talk.say(UNSEEN);
                 return Ok(None);
             }
             Reply::YesToRest => break,
@@ -361,7 +363,7 @@ mod tests {
         assert_eq!((failures.len(), failures[0].reason, failures[0].file_index), (1, Reason::Rejected, None));
         assert!(failures[0].message.ends_with("said no: wrong \\u{1b}[2Jfile"), "{}", failures[0].message);
         let closed =
-            [&[][..], &["s"], &["f"], &["f", "y", "y"], &["e"], &["f", "e"]].map(|lines| (lines, "was closed"));
+            [&[][..], &["s"], &["f"], &["f", "y", "y"], &["ever"], &["f", "ever"]].map(|lines| (lines, "was closed"));
         let silent = [&[CTRL_D][..], &["s", CTRL_D], &["f", "y", CTRL_D], &["f", "n", "no", CTRL_D]]
             .map(|lines| (lines, "gave no answer"));
         for (lines, end) in closed.into_iter().chain(silent) {
@@ -404,19 +406,21 @@ mod tests {
         assert_eq!(refused(answered(&["f", "y", "d", "rest"]).await.0), (vec![2, 3], "rest".to_owned()));
         assert_eq!(refused(answered(&["f", "y", "q"]).await.0), (vec![2, 3], String::new()));
         let help = answered(&["f", "?", "q"]).await.1;
-        assert!(["  a  this change and all", "  d  neither", "  e  this change"].iter().all(|key| help.contains(key)));
+        assert!(
+            ["  a  this change and all", "  d  neither", "  ever  this change"].iter().all(|key| help.contains(key))
+        );
     }
 
     #[tokio::test]
     async fn what_is_allowed_for_ever_is_named_and_confirmed() {
-        let (answer, seen) = answered(&["e", "y"]).await;
+        let (answer, seen) = answered(&["ever", "y"]).await;
         assert_eq!(answer, yes(&[0, 3]));
         assert!(seen.contains(&format!("{NOT_ALLOWED}allows p0\nallows p3\n|{FOR_EVER}")), "{seen}");
-        let (answer, seen) = answered(&["e", "perhaps", "n", "y"]).await;
-        assert_eq!((answer, seen.matches("Apply this batch?").count()), (yes(&[]), 2), "a no is a no to that alone");
-        let (answer, seen) = answered(&["f", "e", "y", "e", "y", "y"]).await;
+        let (answer, seen) = answered(&["ever", "perhaps", "n", "e", "y"]).await;
+        assert_eq!((answer, seen.matches("Apply this batch?").count()), (yes(&[]), 3), "a no is a no to that alone");
+        let (answer, seen) = answered(&["f", "ever", "y", "ever", "y", "y"]).await;
         assert_eq!((answer, seen.matches(FOR_EVER).count()), (yes(&[0]), 1), "the second file cannot be allowed");
-        let answer = answered(&["f", "e", "y", "n", "", "e", "y"]).await.0;
+        let answer = answered(&["f", "ever", "y", "n", "", "ever", "y"]).await.0;
         assert_eq!(
             (answer.verdict.unwrap_err().len(), answer.always),
             (1, vec![0, 3]),
@@ -436,6 +440,9 @@ mod tests {
         assert!(pages.iter().all(|page| page.matches('\n').count() <= 10), "{seen}");
         let (answer, seen) = answered_on(&["", "skip", "y"], &small, 12).await;
         assert_eq!((answer, seen.contains("19 rows were not shown\n")), (yes(&[]), true), "{seen}");
+        // What was left unread is not agreed to by a word about the rest.
+        let (answer, seen) = answered_on(&["", "skip", "f", "", "a", "", "skip", "y"], &small, 12).await;
+        assert_eq!((answer, seen.contains(UNSEEN)), (yes(&[]), true), "{seen}");
         let (answer, seen) = answered_on(&["n", "long"], &small, 12).await;
         assert!(answer.verdict.unwrap_err()[0].message.ends_with("said no: long"), "{seen}");
         let failures = answered_on(&["", CTRL_D], &small, 12).await.0.verdict.unwrap_err();

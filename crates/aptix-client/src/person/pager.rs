@@ -19,8 +19,8 @@ pub(super) struct Pages<'a> {
 /// How the pages were read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Read {
-    /// To their end, or passed over by a word that says so, on a terminal of this size.
-    ToTheEnd(Size),
+    /// To their end, on a terminal of this size; so many rows were passed over by a word that says so.
+    ToTheEnd(Size, usize),
     /// Not: the reader refused below a page.
     Refused,
 }
@@ -58,7 +58,7 @@ pub(super) async fn show(pages: Pages<'_>, talk: &mut impl Talk) -> Result<Read,
     }
     talk.say(&last.concat());
     talk.forget();
-    Ok(Read::ToTheEnd(size))
+    Ok(Read::ToTheEnd(size, unread))
 }
 
 /// The rows of the end, after as many of the lines that need attention as fit on its screen.

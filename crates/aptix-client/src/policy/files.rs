@@ -67,8 +67,8 @@ impl PolicyError {
     #[must_use]
     pub fn failure(&self) -> Failure {
         let hint = match &self.source {
-            UnusableFile::File(PolicyFileError::Owner { path, own, .. }) => {
-                format!("run `chown {own} {}`; until then nothing is written", shell(path))
+            UnusableFile::File(PolicyFileError::Owner { .. }) => {
+                "put a file of your own in its place, or run aptix as the user whose it is; until then nothing is written".to_owned()
             }
             UnusableFile::File(PolicyFileError::Mode { path, .. }) => {
                 format!("run `chmod go-w {}`; until then nothing is written", shell(path))

@@ -59,14 +59,14 @@ fn it_is_explained_what_the_policy_means_for_a_file() {
     std::fs::write(ws.join(".gitignore"), "skipped.txt\n").unwrap();
     let cases = [
         ("a.txt", ["usual", "usual", "usual", "yes", "yes"], ""),
-        ("new/file.txt", ["usual", "usual", "usual", "no", "no"], "there is no such file"),
-        ("AGENTS.md", ["yes", "yes", "yes", "no", "no"], ""),
-        ("CLAUDE.md", ["asked", "asked", "asked", "no", "no"], "tells an editor"),
-        ("yarn.lock", ["asked", "asked", "asked", "no", "no"], "under ask as \"*.lock\""),
+        ("new/file.txt", ["usual", "usual", "usual", "absent", "absent"], "it is not there"),
+        ("AGENTS.md", ["yes", "yes", "yes", "absent", "absent"], ""),
+        ("CLAUDE.md", ["asked", "no", "asked", "absent", "absent"], "`aptix mcp` asks nobody"),
+        ("yarn.lock", ["asked", "no", "asked", "absent", "absent"], "under ask as \"*.lock\""),
         ("vendor/x.js", ["no", "no", "no", "no", "no"], "under deny as \"vendor/\""),
         (".env", ["asked", "no", "no", "no", "no"], "holds secrets"),
         (".git/config", ["no", "no", "no", "no", "no"], "never edited"),
-        ("skipped.txt", ["usual", "usual", "asked", "yes", "no"], "ignores it"),
+        ("skipped.txt", ["usual", "usual", "asked", "yes", "no"], "a whole new content: yes;"),
         ("../outside", ["no", "no", "no", "no", "no"], "'..'"),
     ];
     for (path, expected, why) in cases {

@@ -154,6 +154,16 @@ pub(crate) fn replace(
     new.put_durably(dir, name)
 }
 
+/// Makes a file, durably, unless something has its name: then the answer is `EXIST`.
+pub(crate) fn make(disk: &dyn Disk, dir: BorrowedFd<'_>, name: &str, bytes: &[u8]) -> Result<(), Errno> {
+    let mut new = Temporary::make(disk, dir)?;
+    new.write(bytes)?;
+    disk.sync(new.file.as_ref().ok_or(Errno::BADF)?.as_fd())?;
+    disk.rename_new(dir, &new.name, name)?;
+    new.file = None;
+    disk::sync_dir(disk, dir)
+}
+
 /// A file that is being written. It vanishes unless it gets its name.
 pub(crate) struct Temporary<'a> {
     disk: &'a dyn Disk,

@@ -153,8 +153,11 @@ pub(crate) fn make_of_person(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Resu
     }
     disk::private_dir(directory).map_err(PolicyFileError::Write)?;
     let held = beneath::open_held(directory).map_err(PolicyFileError::Write)?;
-    let made = own_file::replace(disk, held.as_fd(), held.as_fd(), name, bytes);
-    made.map(|()| true).map_err(|errno| PolicyFileError::Write(errno.into()))
+    match own_file::make(disk, held.as_fd(), name, bytes) {
+        Ok(()) => Ok(true),
+        Err(Errno::EXIST) => Ok(false),
+        Err(errno) => Err(PolicyFileError::Write(errno.into())),
+    }
 }
 
 /// Writes the user's own policy file anew, in its real place if it is a link.
