@@ -432,6 +432,20 @@ mod tests {
         assert_eq!(lanes, [1, 2, 3, 4], "{served:?}");
     }
 
+    /// However many lanes come, one that waits is passed by none that came after it.
+    #[tokio::test]
+    async fn a_lane_that_comes_waits_behind_those_that_wait() {
+        let lane = |lane| Party { who: Who::Token(1), lane };
+        let turns = Turns::new(1);
+        let under_way = turns.take_at_once(lane(0)).unwrap();
+        let mut known = Box::pin(ask(&turns, lane(0)).await);
+        let mut new = Box::pin(ask(&turns, lane(1)).await);
+        drop(under_way);
+        assert!(is_served(&mut new).await.is_none());
+        drop(is_served(&mut known).await.expect("it waits since before the other came"));
+        assert!(is_served(&mut new).await.is_some());
+    }
+
     /// A caller that gave up delays no other, and leaves nothing behind.
     #[tokio::test]
     async fn who_gave_up_is_passed_over() {

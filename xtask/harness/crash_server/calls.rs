@@ -160,9 +160,9 @@ impl Calls {
         Ok((has(answer.token, "the token")?, answer.secret))
     }
 
-    /// Has the oldest records of a workspace removed, or asks which would be.
-    pub(crate) async fn retain(&self, workspace: &str, dry_run: bool) -> Result<v1::RetainWorkspaceResponse, Status> {
-        let request = v1::RetainWorkspaceRequest { workspace_id: workspace.to_owned(), dry_run, ..Default::default() };
+    /// Has the oldest records of a workspace removed.
+    pub(crate) async fn retain(&self, workspace: &str) -> Result<v1::RetainWorkspaceResponse, Status> {
+        let request = v1::RetainWorkspaceRequest { workspace_id: workspace.to_owned(), ..Default::default() };
         within(self.admin().retain_workspace(self.request(request))).await
     }
 

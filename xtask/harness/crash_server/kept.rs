@@ -36,7 +36,7 @@ impl Caller {
     /// Submits a batch and cancels it, does so with one that was cut off before, or has the oldest records removed.
     pub(crate) async fn keep(&mut self) -> Result<(), Stopped> {
         if self.random.below(4) == 0 {
-            let removed = self.shared.operator.retain(KEPT, false).await.map_err(refused)?;
+            let removed = self.shared.operator.retain(KEPT).await.map_err(refused)?;
             with(&self.shared.ledger, |ledger| ledger.kept.oldest = ledger.kept.oldest.max(removed.oldest_revision));
             return Ok(());
         }

@@ -19,32 +19,14 @@ pub(super) struct LogArgs {
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
     /// Whether output is coloured; auto: on a terminal
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
-    color: Colour,
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = clap::ColorChoice::Auto)]
+    color: clap::ColorChoice,
     /// What is logged: a level, or target=level pairs
     #[arg(long, hide = true, global = true, value_name = "FILTER", env = "APTIX_LOG")]
     log: Option<String>,
     /// How it is logged
     #[arg(long, hide = true, global = true, value_enum, default_value_t = LogFormat::Text, env = "APTIX_LOG_FORMAT")]
     log_format: LogFormat,
-}
-
-/// When output is coloured.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Colour {
-    Auto,
-    Always,
-    Never,
-}
-
-impl From<Colour> for ColorChoice {
-    fn from(colour: Colour) -> Self {
-        match colour {
-            Colour::Auto => Self::Auto,
-            Colour::Always => Self::Always,
-            Colour::Never => Self::Never,
-        }
-    }
 }
 
 /// The form of a log.
@@ -78,7 +60,12 @@ impl Logs {
 impl LogArgs {
     /// Logs from now on, for the rest of the process.
     pub(super) fn begin(&self, logs: Logs) {
-        ColorChoice::from(self.color).write_global();
+        let color = match self.color {
+            clap::ColorChoice::Auto => ColorChoice::Auto,
+            clap::ColorChoice::Always => ColorChoice::Always,
+            clap::ColorChoice::Never => ColorChoice::Never,
+        };
+        color.write_global();
         let (level, default) = logs.default_filter();
         let level = match (self.quiet, self.verbose) {
             (true, _) => Level::ERROR,
