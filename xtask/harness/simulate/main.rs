@@ -39,8 +39,8 @@ use self::shrink::shrunk;
 const PROGRESS: usize = 500;
 /// Histories that are played to make one that fails shorter.
 const TRIES: usize = 60;
-/// Histories within which each planted defect has to be found.
-const PLANTED: u64 = 60;
+/// Histories within which each planted defect has to be found: many times what the rarest usually takes.
+const PLANTED: u64 = 500;
 /// Threads for the blocking work of one history.
 const BLOCKING: usize = 16;
 /// How long the work that a history leaves behind may delay the next, in real time.
