@@ -65,7 +65,8 @@ type Batches = BTreeMap<usize, Acknowledged>;
 struct Play {
     stage: Stage,
     author: Channel,
-    calls: JoinSet<Answered>,
+    /// Each with how its batch had ended when it began, as far as that was acknowledged.
+    calls: JoinSet<(Option<BatchState>, Answered)>,
     /// How each batch was stored.
     stored: BTreeMap<usize, Call>,
     acknowledged: Batches,
@@ -197,7 +198,9 @@ impl Play {
     }
 
     fn call(&mut self, call: Call) {
-        self.calls.spawn(call.answered(self.author.clone()));
+        let ended = self.acknowledged.get(&call.batch).and_then(|known| known.ended);
+        let answered = call.answered(self.author.clone());
+        self.calls.spawn(async move { (ended, answered.await) });
     }
 
     fn store(&mut self, batch: usize, workspace: usize, kind: Kind) {
@@ -251,15 +254,20 @@ impl Play {
     /// Notes the answers that came; what is wrong with one, if anything is.
     fn take_answers(&mut self) -> Found {
         while let Some(answered) = self.calls.try_join_next() {
-            let (call, answer) = answered?;
-            if let Some(why) = self.note(&call, answer) {
+            let (ended, (call, answer)) = answered?;
+            if let Some(why) = self.note(&call, ended, answer) {
                 return Ok(Some(format!("{call:?}: {why}")));
             }
         }
         Ok(None)
     }
 
-    fn note(&mut self, call: &Call, answer: std::result::Result<v1::Batch, Status>) -> Option<String> {
+    fn note(
+        &mut self,
+        call: &Call,
+        ended: Option<BatchState>,
+        answer: std::result::Result<v1::Batch, Status>,
+    ) -> Option<String> {
         let file = match call.kind {
             Kind::Submit { file } | Kind::Prepare { file } => Some(file),
             _ => None,
@@ -276,10 +284,9 @@ impl Play {
         if known.id != answer.batch_id {
             return Some(format!("it is batch {} now, and was {} before", answer.batch_id, known.id));
         }
-        let (state, before) = (answer.state(), known.ended);
-        if is_ended(state) {
-            known.ended = Some(state);
-        }
+        let state = answer.state();
+        // A batch ends once. Of calls at the same time, one that saw it before its end may be answered last.
+        let before = if is_ended(state) { known.ended.replace(state) } else { ended };
         before.filter(|before| *before != state).map(|before| format!("it is {state:?} now, and was {before:?} before"))
     }
 
