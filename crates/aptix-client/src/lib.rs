@@ -35,6 +35,8 @@ pub mod mcp;
 mod person;
 pub mod policy;
 pub mod present;
+#[cfg(feature = "agent")]
+pub mod review;
 #[cfg(any(feature = "agent", feature = "mcp"))]
 mod tools;
 pub mod undo;

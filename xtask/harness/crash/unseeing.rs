@@ -29,7 +29,7 @@ pub(crate) fn serve_unseeing(args: &Unseeing) -> Result<()> {
     let (server, workspace) = (Server::open(args.url.parse()?), "w".parse()?);
     let (approve, attended, answering) = (Approve::Auto, Attended::Never, Arc::new(Unanswered));
     let is_agreed = true;
-    let service = Service { server, workspace, approve, attended, is_agreed, policy, answering };
+    let service = Service { server, workspace, approve, attended, review: None, is_agreed, policy, answering };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     Ok(runtime.block_on(serve(local, service, "unseeing".parse()?, CancellationToken::new()))?)
 }

@@ -195,6 +195,7 @@ impl Stage {
             workspace: workspace(number).parse()?,
             approve: Approve::Auto,
             attended: Attended::Never,
+            review: None,
             is_agreed: true,
             policy: Arc::new(PolicyFiles::new(&self.path("config"), Caller::Server)),
             answering: Arc::new(FromDisk::default()),

@@ -71,6 +71,7 @@ pub(super) const LAYERS: [(&str, &str); 6] = [
         tools
         connection
         person
+        review
         agent
         mcp
         cli

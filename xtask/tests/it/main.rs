@@ -8,6 +8,7 @@ mod allowed_for_ever;
 mod approve;
 mod audit;
 mod bad_clients;
+mod browser;
 mod certificates;
 mod clients;
 mod clock;
@@ -44,6 +45,7 @@ mod restore;
 mod resumed;
 mod revert;
 mod revert_local;
+mod review;
 #[path = "../../../crates/aptix-client/tests/it/scenario_text.rs"]
 mod scenario_text;
 mod screen;

@@ -11,13 +11,13 @@ use crate::person::{Terminal, WHOLE};
 use crate::processes::{Machine, Server, connected, eventually, json, wait_until_served};
 
 /// Calls the server of a test.
-struct Caller {
+pub(crate) struct Caller {
     runtime: tokio::runtime::Runtime,
     batches: BatchServiceClient<Channel>,
 }
 
 impl Caller {
-    fn of(server: &Server) -> Self {
+    pub(crate) fn of(server: &Server) -> Self {
         let (runtime, channel) = connected(server);
         Self { runtime, batches: BatchServiceClient::new(channel) }
     }
@@ -49,7 +49,11 @@ impl Caller {
 
     /// What became of a batch: its state, the status of each file, and `path: reason` of each failure.
     #[track_caller]
-    fn outcome(&mut self, request: &str, files: Vec<v1::FilePatch>) -> (v1::Batch, v1::BatchState, Vec<String>) {
+    pub(crate) fn outcome(
+        &mut self,
+        request: &str,
+        files: Vec<v1::FilePatch>,
+    ) -> (v1::Batch, v1::BatchState, Vec<String>) {
         let id = self.submit(per_file(request, files)).unwrap().batch.unwrap().batch_id;
         let (_, ended) = self.watched(&id);
         let (state, report) = (ended.state(), ended.report.clone().unwrap());
@@ -68,13 +72,13 @@ fn patch(path: &str, action: Action) -> v1::FilePatch {
 }
 
 /// Replaces one text by another.
-fn replace(path: &str, old: &str, new: &str) -> v1::FilePatch {
+pub(crate) fn replace(path: &str, old: &str, new: &str) -> v1::FilePatch {
     let step = v1::Replacement { find: old.to_owned(), replace: new.to_owned(), ..v1::Replacement::default() };
     let steps = vec![v1::Replacement { scope: v1::Scope::First.into(), ..step }];
     patch(path, Action::Replacements(v1::Replacements { steps }))
 }
 
-fn create(path: &str) -> v1::FilePatch {
+pub(crate) fn create(path: &str) -> v1::FilePatch {
     let content = Some(v1::create_file::Content::Text("new\n".to_owned()));
     patch(path, Action::CreateFile(v1::CreateFile { content, ..v1::CreateFile::default() }))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::io::IsTerminal;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use aptix_model::batch::{Atomicity, Batch};
 use aptix_model::digest::Sha256Digest;
@@ -16,10 +16,13 @@ use crate::apply::Hidden;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::subject;
 use crate::apply::traced::Traced;
+use crate::person::answer::Answer;
 use crate::person::prompt::say;
-use crate::person::{Answer, Person, allow_always};
+use crate::person::shown::{Shown, shown};
+use crate::person::{Person, allow_always, in_time};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
+use crate::review::{Board, By};
 
 /// Agreements that are remembered, in case the same is tried again.
 const AGREED: usize = 16;
@@ -28,7 +31,7 @@ const AGREED: usize = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Approve {
-    /// The person at the terminal is shown the diff and asked; without a terminal, only what policy allows is applied.
+    /// The person at the terminal, or in a browser with `--review`, is shown the diff and asked; without either, only what policy allows is applied.
     Ask,
     /// Every batch that passes all checks is applied; only what policy asks about is asked.
     Auto,
@@ -52,6 +55,8 @@ pub(super) struct Approval {
     attended: Attended,
     /// Who is asked; looked for when there is a question.
     person: OnceLock<Option<Person>>,
+    /// Where a person can answer in a browser.
+    board: Option<Arc<Board>>,
     /// One question at a time.
     asking: Mutex<()>,
     /// What a person agreed to lately, and for which batch: the same is not asked about again when it is tried again.
@@ -97,10 +102,11 @@ impl Question<'_> {
 }
 
 impl Approval {
-    /// Decides as the agent was started, with the person at the terminal if there is one.
-    pub(super) fn new(approve: Approve, attended: Attended) -> Self {
-        let approval =
-            Self { approve, attended, person: OnceLock::new(), asking: Mutex::default(), agreed: Mutex::default() };
+    /// Decides as the agent was started, with the person at the terminal if there is one, and the one in a browser if there is a
+    /// board.
+    pub(super) fn new(approve: Approve, attended: Attended, board: Option<Arc<Board>>) -> Self {
+        let (person, asking, agreed) = (OnceLock::new(), Mutex::default(), Mutex::default());
+        let approval = Self { approve, attended, person, board, asking, agreed };
         if approve == Approve::Ask {
             // From now on, what is typed while no question is open is read and dropped.
             approval.person();
@@ -132,19 +138,19 @@ impl Approval {
         if proposal.is_allowed() || (self.approve == Approve::Auto && unanswered.is_empty()) {
             return Some(Decision::Apply);
         }
-        match self.person() {
-            Some(person) => self.ask(person, question, proposal),
-            None if unanswered.is_empty() => {
-                let message = "a person has to agree, and the agent runs without a terminal on which to ask one";
-                let hint = "start the agent on a terminal, or with --approve auto";
-                Some(Decision::Refuse(vec![Failure::new(Reason::ApprovalRequired, message).hint(hint)]))
-            }
-            None => Some(Decision::Refuse(unanswered)),
+        if self.can_ask() {
+            return self.ask(question, proposal);
         }
+        if !unanswered.is_empty() {
+            return Some(Decision::Refuse(unanswered));
+        }
+        let message = "a person has to agree, and the agent runs without a terminal on which to ask one";
+        let hint = "start the agent on a terminal, or with --review 127.0.0.1:0, or with --approve auto";
+        Some(Decision::Refuse(vec![Failure::new(Reason::ApprovalRequired, message).hint(hint)]))
     }
 
-    fn ask(&self, person: &Person, question: Question<'_>, proposal: &Proposal<'_>) -> Option<Decision> {
-        let Question { batch, policy, policies, .. } = question;
+    fn ask(&self, question: Question<'_>, proposal: &Proposal<'_>) -> Option<Decision> {
+        let Question { batch, policies, .. } = question;
         let subject = proposal.digest();
         // What is left of a batch that is applied file by file was agreed to with the files that are refused now.
         let parts = match proposal.batch.atomicity {
@@ -158,20 +164,72 @@ impl Approval {
         if question.is_void() {
             return None;
         }
-        let name = format!("Batch {batch}");
-        tracing::info!(BatchId = %batch, "waiting for the person at the terminal to decide");
-        let Some(Answer { verdict, always }) = question.wait(person.decide(&name, proposal, subject, policy.approval))
-        else {
-            say("\nThe question is void: the batch was withdrawn, the connection is lost, or the agent stops.\n");
-            return None;
-        };
+        let name = title(batch);
+        tracing::info!(BatchId = %batch, "waiting for a person to decide");
+        let shown = Arc::new(shown(&name, proposal, subject));
+        let Answer { verdict, always, agreed } = self.answer(&name, question, (&shown, subject))?;
         allow_always(proposal, policies, &always);
         if let Err(failures) = verdict {
+            if !agreed.is_empty() {
+                self.remember(batch, proposal.parts_of(&agreed));
+            }
             return Some(Decision::Refuse(failures));
         }
         question.traced.log(Event::Agreed(subject));
         self.remember(batch, parts);
         Some(Decision::Approved(subject))
+    }
+
+    /// The answer to a question, from the terminal or from a browser, wherever one comes first; nothing once it is void.
+    fn answer(
+        &self,
+        name: &str,
+        question: Question<'_>,
+        (shown, subject): (&Arc<Shown>, Sha256Digest),
+    ) -> Option<Answer> {
+        let wait = question.policy.approval;
+        let mut on_page = self.board.as_ref().map(|board| board.ask(name, Arc::clone(shown), subject));
+        let answers = async {
+            tokio::select! {
+                biased;
+                answer = async {
+                    match self.person() {
+                        Some(person) => person.decide(shown).await,
+                        None => std::future::pending().await,
+                    }
+                } => (answer, By::Terminal),
+                answer = async {
+                    match &mut on_page {
+                        Some(asked) => asked.answer().await,
+                        None => std::future::pending().await,
+                    }
+                } => (answer, By::Page),
+            }
+        };
+        let Some(answered) = question.wait(in_time(wait, answers)) else {
+            say("\nThe question is void: the batch was withdrawn, the connection is lost, or the agent stops.\n");
+            return None;
+        };
+        let (answer, by) = answered.map_or_else(|| (Answer::too_late(wait), None), |(answer, by)| (answer, Some(by)));
+        if by == Some(By::Page) && self.person().is_some() {
+            say("\nThe question was answered in the browser.\n");
+        }
+        if let Some(asked) = on_page {
+            asked.end(&answer, by);
+        }
+        Some(answer)
+    }
+
+    /// Notes for the page what became of a batch that a person may have decided about.
+    pub(super) fn ended(&self, batch: BatchId, outcome: Result<(), &[Failure]>) {
+        let Some(board) = &self.board else { return };
+        match outcome {
+            Ok(()) => board.note_outcome(&title(batch), Ok(())),
+            Err(failures) => {
+                let failures: Vec<_> = failures.iter().map(ToString::to_string).collect();
+                board.note_outcome(&title(batch), Err(&failures.join("; ")));
+            }
+        }
     }
 
     /// Asks whether edits may be compared with withheld files, also where no person decides about writes. Nothing once the batch is withdrawn
@@ -215,6 +273,11 @@ impl Approval {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether there is a person to be asked.
+    fn can_ask(&self) -> bool {
+        self.board.is_some() || self.person().is_some()
+    }
+
     /// The person at the terminal, if there is one.
     pub(super) fn person(&self) -> Option<&Person> {
         let look = || match self.attended {
@@ -225,13 +288,18 @@ impl Approval {
     }
 }
 
+/// What questions about a batch are called.
+fn title(batch: BatchId) -> String {
+    format!("Batch {batch}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_agent_that_never_approves_says_so_before_it_looks() {
-        let fixed = |approve| Approval::new(approve, Attended::Never);
+        let fixed = |approve| Approval::new(approve, Attended::Never, None);
         assert_eq!(fixed(Approve::Never).beforehand().unwrap().reason, Reason::Rejected);
         assert_eq!(fixed(Approve::Auto).beforehand(), None);
         assert_eq!(fixed(Approve::Ask).beforehand(), None);

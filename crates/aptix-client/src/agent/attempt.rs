@@ -257,6 +257,7 @@ fn commit(
     let applied =
         task.run(local, options, &mut |proposal| stage.deciding(&is_void, || approval.decide(question, proposal)));
     stage.end(applied.as_ref().err().and_then(|refusal| refusal.failures.first()));
+    approval.ended(id, applied.as_ref().map(|_| ()).map_err(|refusal| refusal.failures.as_slice()));
     match applied {
         Ok(report) => {
             let (kept, person) = receipt.take();

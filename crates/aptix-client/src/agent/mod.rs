@@ -68,7 +68,8 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> Result<(), AgentError> {
     let locks = local.lock_agent()?;
-    let approval = Approval::new(service.approve, service.attended);
+    let board = service.review.as_ref().map(|page| page.board());
+    let approval = Approval::new(service.approve, service.attended, board);
     if !agreement::agree(&local, &service, &approval, &stop).await? {
         return Ok(());
     }
@@ -91,6 +92,10 @@ pub async fn serve(
     let mut upkeep = JoinSet::new();
     upkeep.spawn(maintenance::run(Arc::clone(&agent.local), Arc::clone(&agent.service.policy)));
     editors::listen(&agent.local, &locks, &mut upkeep);
+    if let Some(page) = agent.service.review.clone() {
+        let local = Arc::clone(&agent.local);
+        upkeep.spawn(async move { match page.serve(local).await {} });
+    }
     let ended = serve_on(&agent, &mut progress).await.map_err(|error| match removed_state(&agent.local) {
         Some(path) => AgentError::StateRemoved(path),
         None => error,

@@ -22,6 +22,7 @@ use crate::connection::receipt::Receipt;
 use crate::connection::{Connection, Lease, LeaseSecret, Position, Server};
 use crate::person::user::user;
 use crate::policy::files::PolicyFiles;
+use crate::review::Page;
 use crate::workspace::keep::notes::{self, Noted};
 use crate::workspace::roots::root::Root;
 use crate::workspace::roots::workspace::Workspace;
@@ -37,6 +38,8 @@ pub struct Service {
     pub approve: Approve,
     /// Who there is to be asked.
     pub attended: Attended,
+    /// The page on which a person answers in a browser, if there is one.
+    pub review: Option<Arc<Page>>,
     /// Whether the user agrees to serve this, whatever else these roots served before. Otherwise the person at the terminal is
     /// asked, and without one the agent ends.
     pub is_agreed: bool,

@@ -69,7 +69,8 @@ pub(crate) fn carry_out(
     let needs = need::needs(policy, &plan.files, found, hidden);
     let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
     let left_out = whole.map_or(0, Whole::refused);
-    let proposal = Proposal { batch, plan, needs, reports: &full, places, workspace, changes: &changes, left_out };
+    let (changed, changes) = (&changed, &changes);
+    let proposal = Proposal { batch, plan, needs, reports: &full, places, workspace, changes, changed, left_out };
     let completed = |report: Report| whole.map_or(report.clone(), |whole| whole.report(report));
     // Encoded before anyone is asked: a report that cannot be sent refuses the batch.
     let mut receipt = receipt(options.mode, None, || completed(report.clone()))?;
@@ -78,9 +79,9 @@ pub(crate) fn carry_out(
     if person.is_some() {
         receipt = self::receipt(options.mode, person, || completed(report.clone()))?;
     }
-    let refused = |error: CommitError| refusal(&error, &changed, batch);
+    let refused = |error: CommitError| refusal(&error, changed, batch);
     if options.mode.is_dry_run() {
-        check(workspace, &changes).map_err(refused)?;
+        check(workspace, changes).map_err(refused)?;
         return Ok(completed(report));
     }
     let mut summary = summary((batch, whole), plan, &full);
@@ -101,8 +102,8 @@ pub(crate) fn carry_out(
         summary: Some(&summary),
         retention: policy.retention,
     };
-    for notice in transaction::commit(workspace, &changes, commit).map_err(refused)? {
-        reported::add_notice(&mut report, &changed, notice);
+    for notice in transaction::commit(workspace, changes, commit).map_err(refused)? {
+        reported::add_notice(&mut report, changed, notice);
     }
     if receipt.is_some() {
         add_displaced_writes(workspace, &mut report);

@@ -28,6 +28,8 @@ pub struct Proposal<'a> {
     pub(crate) places: Vec<(&'a Place, Option<&'a Place>)>,
     pub(crate) workspace: &'a Workspace,
     pub(crate) changes: &'a [Change<'a>],
+    /// For each of the changes, the position of its file.
+    pub(crate) changed: &'a [usize],
     /// How many files of the batch are refused already, where it is applied file by file; they are no part of this.
     pub(crate) left_out: usize,
 }
@@ -113,6 +115,13 @@ impl Proposal<'_> {
     #[must_use]
     pub fn parts(&self) -> Vec<Sha256Digest> {
         subject::parts(self.workspace, self.changes)
+    }
+
+    /// Those of the changes of these files.
+    #[must_use]
+    pub fn parts_of(&self, files: &[usize]) -> Vec<Sha256Digest> {
+        let parts = self.changed.iter().zip(self.parts());
+        parts.filter(|(index, _)| files.contains(index)).map(|(_, part)| part).collect()
     }
 
     /// Whether no file needs a person's agreement.

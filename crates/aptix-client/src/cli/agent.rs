@@ -1,5 +1,6 @@
 //! `aptix agent`: serves a workspace until a signal stops it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use aptix_model::failure::Visible;
@@ -13,6 +14,7 @@ use crate::workspace::roots::root::RootSpec;
 use super::exit::Exit;
 use super::home_dirs::HomeDirs;
 use super::output;
+use super::review_page;
 use super::server::ServerArgs;
 use super::serving;
 
@@ -26,6 +28,9 @@ pub(super) struct Args {
     /// Who decides whether a batch is written
     #[arg(long, value_enum, default_value_t = Approve::Ask)]
     approve: Approve,
+    /// Serve the review page at this address, on which batches are also approved and refused
+    #[arg(long, value_name = "127.0.0.1:PORT", value_parser = review_page::loopback)]
+    review: Option<SocketAddr>,
     /// Agree to serve this, although another server, workspace or other roots were agreed to before
     #[arg(long = "agree")]
     is_agreed: bool,
@@ -39,7 +44,11 @@ pub(super) async fn run(args: Args, homes: &HomeDirs, new_id: Result<AgentId, Id
     let answering = Arc::new(FromDisk { workspace: Some(workspace.clone()), directories });
     let (approve, attended) = (args.approve, Attended::OnTerminal);
     let is_agreed = args.is_agreed;
-    let service = Service { server, workspace, approve, attended, is_agreed, policy, answering };
+    let review = match args.review {
+        Some(address) => Some(Arc::new(review_page::bind(address, homes).await?)),
+        None => None,
+    };
+    let service = Service { server, workspace, approve, attended, review, is_agreed, policy, answering };
     let new_id = new_id?;
     aptix_telemetry::begin("aptix-agent");
     let ended = serving::run(args.roots, homes, |local, stop| serve(local, service, new_id, stop)).await;

@@ -7,8 +7,8 @@ use super::home_dirs::HomeDirs;
 use super::logging::{LogArgs, Logs};
 use super::token::TokenArgs;
 use super::{
-    agent, apply, apply_prepared, batches, cancel, convert, log, login, mcp, policy, prompt, read, revert, review,
-    show, submit, tools, undo,
+    agent, apply, apply_prepared, batches, cancel, convert, decide, log, login, mcp, policy, prompt, read, revert,
+    review_page, show, submit, tools, undo,
 };
 use crate::workspace::roots::root::RootSpec;
 
@@ -36,6 +36,8 @@ pub(super) enum Command {
     Log(log::Args),
     /// Serve a workspace: watch for batches, apply them, report what became of them
     Agent(agent::Args),
+    /// Show what was done to a workspace in a browser, and take it back there
+    Review(review_page::Args),
     /// Send one document to a server as a batch
     Submit(submit::Args),
     /// Show a batch, a file patch or a change, from the workspace here or from a server
@@ -45,9 +47,9 @@ pub(super) enum Command {
     /// Let a prepared batch be applied
     ApplyPrepared(apply_prepared::Args),
     /// Let a batch go ahead that waits for a person at the server
-    Approve(review::Args),
+    Approve(decide::Args),
     /// Refuse a batch that has not ended, and say why
-    Reject(review::Args),
+    Reject(decide::Args),
     /// Withdraw a batch that has not ended
     Cancel(cancel::Args),
     /// Take back what an applied batch changed, by a batch of its own
@@ -85,6 +87,7 @@ impl Command {
             Self::Convert(args) => Some((std::slice::from_ref(&args.root), Traces::None)),
             Self::Policy(args) => Some((args.roots(), Traces::None)),
             Self::Agent(args) => Some((&args.roots, Traces::Left)),
+            Self::Review(args) => Some((&args.roots, Traces::Left)),
             Self::Mcp(args) => Some((std::slice::from_ref(&args.root), Traces::Left)),
             Self::Submit(_)
             | Self::Show(_)
@@ -125,6 +128,7 @@ impl Command {
             | Self::Tools(_)
             | Self::Prompt(_)
             | Self::Mcp(_)
+            | Self::Review(_)
             | Self::Completions { .. } => None,
         }
     }
@@ -132,7 +136,7 @@ impl Command {
     /// What it logs by default.
     pub(super) const fn logs(&self) -> Logs {
         match self {
-            Self::Agent(_) | Self::Mcp(_) => Logs::Service,
+            Self::Agent(_) | Self::Mcp(_) | Self::Review(_) => Logs::Service,
             _ => Logs::Command,
         }
     }

@@ -7,6 +7,7 @@ mod batches;
 mod cancel;
 mod command;
 mod convert;
+mod decide;
 mod document;
 mod exit;
 mod home_dirs;
@@ -22,7 +23,7 @@ mod progress;
 mod prompt;
 mod read;
 mod revert;
-mod review;
+mod review_page;
 mod server;
 mod serving;
 mod show;
@@ -123,6 +124,7 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         }
         Command::Log(args) => interruptible(form, move || log::run(&args, &homes)).await,
         Command::Agent(args) => agent::run(args, &homes, format!("agent-{}", mint()).parse()).await,
+        Command::Review(args) => review_page::run(args, &homes).await,
         Command::Submit(args) => submit::run(args, mint().to_string().parse()).await,
         Command::Show(args) => match args.server() {
             Some((there, workspace)) => server::run(form, show::run_there(form, there, workspace, args.id())).await,
@@ -130,8 +132,8 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         },
         Command::Batches(args) => server::run(form, batches::run(args)).await,
         Command::ApplyPrepared(args) => apply_prepared::run(args, form, mint().to_string().parse()).await,
-        Command::Approve(args) => server::run(form, review::approve(args)).await,
-        Command::Reject(args) => server::run(form, review::reject(args)).await,
+        Command::Approve(args) => server::run(form, decide::approve(args)).await,
+        Command::Reject(args) => server::run(form, decide::reject(args)).await,
         Command::Cancel(args) => server::run(form, cancel::run(args)).await,
         Command::Revert(args) => revert::run(args, mint().to_string().parse()).await,
         Command::Login(args) => server::run(form, login::run(args)).await,

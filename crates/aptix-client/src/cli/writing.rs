@@ -13,8 +13,10 @@ use aptix_model::report::{Report, Warning};
 
 use crate::apply::Mode;
 use crate::apply::proposal::{Decision, Proposal};
+use crate::person::answer::Answer;
+use crate::person::shown::shown;
 use crate::person::user::user;
-use crate::person::{Answer, Person, allow_always};
+use crate::person::{Person, allow_always, in_time};
 use crate::policy::Policy;
 use crate::policy::caller::Caller;
 use crate::policy::files::PolicyFiles;
@@ -120,8 +122,10 @@ impl<'a> Writing<'a> {
             return Decision::Apply;
         }
         let subject = proposal.digest();
-        let decided = person.decide("This batch", proposal, subject, policy.approval);
-        let Answer { verdict, always } = tokio::runtime::Handle::current().block_on(decided);
+        let shown = shown("This batch", proposal, subject);
+        let decided = in_time(policy.approval, person.decide(&shown));
+        let answer = tokio::runtime::Handle::current().block_on(decided);
+        let Answer { verdict, always, .. } = answer.unwrap_or_else(|| Answer::too_late(policy.approval));
         allow_always(proposal, &self.policies, &always);
         match verdict {
             Ok(()) => {

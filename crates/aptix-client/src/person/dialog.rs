@@ -1,16 +1,12 @@
 //! The questions that a person is asked about a batch, and what the answers mean.
 
-use aptix_model::failure::{Failure, Visible};
-use aptix_model::reason::Reason;
-
+use super::answer::{Answer, refusal};
 use super::keyboard::{NoAnswer, Talk, Typed, ask};
 use super::pager::{self, Pages, Read};
 use super::rows::Line;
+use super::shown::{Shown, ShownFile};
 use crate::apply::Hidden;
 use crate::present::untrusted::Name;
-
-/// Characters of a person's reason that reach the author.
-const REASON_CHARS: usize = 2000;
 
 const WHOLE: &str = "Apply this batch? [y,n,q,f,s,ever,?] ";
 const WHOLE_HELP: &str = "  y  apply it\n  n  refuse it; its author is told why\n  q  refuse it without a word\n  \
@@ -29,59 +25,6 @@ const NARROWER: &str = "The terminal is narrower than it was when the change was
 const COMPARE: &str = "Compare the batch with these files? [y/n] ";
 const NOT_ALLOWED: &str = "What policy has on a list, or withholds from the author, is asked about each time.\n";
 const FOR_EVER: &str = "Never ask about them again? [y/n] ";
-
-/// A change as a person is shown it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Shown {
-    /// What it is called.
-    pub(super) head: Vec<Line>,
-    /// What becomes of each file that does not stay as it is; those that stand out come first.
-    pub(super) files: Vec<ShownFile>,
-    /// The files that stay as they are.
-    pub(super) unchanged: Vec<Line>,
-    /// The digest of what is agreed to.
-    pub(super) digest: Line,
-    /// What it all comes to.
-    pub(super) totals: String,
-    /// Whether refusing one file leaves the others.
-    pub(super) is_per_file: bool,
-}
-
-/// What becomes of one file.
-#[derive(Clone, Debug)]
-pub(super) struct ShownFile {
-    /// Position of the file patch in the batch, from 0.
-    pub(super) index: usize,
-    /// The path as the author wrote it.
-    pub(super) target: String,
-    /// What it is called in a question, which has to be short.
-    pub(super) name: String,
-    /// The change, and what else there is to know about it.
-    pub(super) lines: Vec<Line>,
-    /// The file by its name, and why it needs attention.
-    pub(super) attention: Option<Line>,
-    /// What is allowed if it is never to be asked about again; nothing if it cannot be.
-    pub(super) allows: Vec<Line>,
-}
-
-/// A person's answer.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Answer {
-    /// Whether to apply the batch; if not, the failures say why.
-    pub(crate) verdict: Result<(), Vec<Failure>>,
-    /// The files never to ask about again, by the positions of their patches.
-    pub(crate) always: Vec<usize>,
-}
-
-impl Answer {
-    const fn yes(always: Vec<usize>) -> Self {
-        Self { verdict: Ok(()), always }
-    }
-
-    pub(super) fn no(failure: Failure) -> Self {
-        Self { verdict: Err(vec![failure]), always: Vec::new() }
-    }
-}
 
 /// What a typed line means.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -239,7 +182,7 @@ async fn file_by_file(shown: &Shown, columns: usize, talk: &mut impl Talk) -> Re
             Reply::Again | Reply::FileByFile => return Ok(None),
         }
     }
-    Ok(Some(Answer { verdict: if refused.is_empty() { Ok(()) } else { Err(refused) }, always }))
+    Ok(Some(Answer { verdict: if refused.is_empty() { Ok(()) } else { Err(refused) }, always, agreed: Vec::new() }))
 }
 
 /// Names withheld files and asks whether a batch may be compared with them. Nothing that its author wrote is shown except
@@ -270,20 +213,10 @@ async fn why(talk: &mut impl Talk) -> String {
     }
 }
 
-fn refusal(what: &str, why: &str) -> Failure {
-    let mut message = format!("a person looked at the {what} and said no");
-    let why = why.trim();
-    if !why.is_empty() {
-        message.push_str(": ");
-        message.extend(why.chars().take(REASON_CHARS));
-    }
-    let hint = "change what the reviewer asked for before resubmitting";
-    Failure::new(Reason::Rejected, Visible(&message).to_string()).hint(hint)
-}
-
 #[cfg(test)]
 mod tests {
     use anstyle::Style;
+    use aptix_model::reason::Reason;
 
     use super::super::rows::Size;
     use super::*;

@@ -1,24 +1,22 @@
 //! The person at the terminal, who sees a change and decides about it.
 
 mod agreement;
+pub(crate) mod answer;
 mod dialog;
 mod keyboard;
 mod pager;
 pub(crate) mod prompt;
-mod rows;
-mod shown;
+pub(crate) mod rows;
+pub(crate) mod shown;
 pub(crate) mod user;
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use aptix_model::digest::Sha256Digest;
-use aptix_model::failure::Failure;
-use aptix_model::reason::Reason;
-
-pub(crate) use self::dialog::Answer;
+use self::answer::Answer;
 use self::keyboard::Keyboard;
 use self::prompt::say;
+use self::shown::Shown;
 use crate::apply::Hidden;
 use crate::apply::proposal::Proposal;
 use crate::policy::files::PolicyFiles;
@@ -51,25 +49,20 @@ impl Person {
         agreement::agrees(change, &mut self.0.open()).await
     }
 
-    /// Shows a proposal, whose digest is `subject`, and waits for the answer. None in time is a no.
-    pub(crate) async fn decide(
-        &self,
-        name: &str,
-        proposal: &Proposal<'_>,
-        subject: Sha256Digest,
-        wait: Duration,
-    ) -> Answer {
-        let shown = shown::shown(name, proposal, subject);
+    /// Shows a change, and waits for the answer, however long that takes.
+    pub(crate) async fn decide(&self, shown: &Shown) -> Answer {
         let _held = prompt::hold(self.0.size().columns);
-        let mut open = self.0.open();
-        let Ok(answer) = tokio::time::timeout(wait, dialog::hold(&shown, &mut open)).await else {
-            say("\nToo late: the batch is refused.\n");
-            let message = format!("a person has to agree, and no one answered within {} seconds", wait.as_secs());
-            let hint = "send the batch again when a person can answer";
-            return Answer::no(Failure::new(Reason::ApprovalRequired, message).hint(hint));
-        };
-        answer
+        dialog::hold(shown, &mut self.0.open()).await
     }
+}
+
+/// Waits so long for an answer, and says so if there is none in time.
+pub(crate) async fn in_time<T>(wait: Duration, answer: impl Future<Output = T>) -> Option<T> {
+    let answer = tokio::time::timeout(wait, answer).await.ok();
+    if answer.is_none() {
+        say("\nToo late: the batch is refused.\n");
+    }
+    answer
 }
 
 /// Adds these files to the person's policy, so that they are not asked about again.

@@ -48,6 +48,11 @@ pub(crate) fn say(text: &str) {
     let _ = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
 }
 
+/// Shows a person a line while a dialog may be open, as what is logged is shown.
+pub(crate) fn aside(line: &str) {
+    let _ = Aside.write_all(line.as_bytes());
+}
+
 /// A question is open until this is dropped.
 #[derive(Debug)]
 pub(super) struct Prompt;

@@ -4,7 +4,7 @@
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::present::diff::DiffLine;
+use crate::present::diff::{DiffLine, LineKind};
 
 /// Begins a row with the beginning of a line of a diff.
 const DIFF: &str = "| ";
@@ -34,35 +34,41 @@ impl Size {
 
 /// A line that is shown.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Line {
-    mark: &'static str,
-    style: Style,
-    text: String,
+pub(crate) struct Line {
+    /// Whose line of a diff it is; `None` for one of ours.
+    pub(crate) kind: Option<LineKind>,
+    pub(crate) style: Style,
+    pub(crate) text: String,
 }
 
 impl Line {
     /// One of ours: it begins with words of ours, and holds no other's text as it is.
-    pub(super) fn ours(text: impl Into<String>) -> Self {
-        Self { mark: "", style: Style::new(), text: text.into() }
+    pub(crate) fn ours(text: impl Into<String>) -> Self {
+        Self { kind: None, style: Style::new(), text: text.into() }
     }
 
     /// One of ours that is emphasized.
-    pub(super) fn head(text: impl Into<String>) -> Self {
+    pub(crate) fn head(text: impl Into<String>) -> Self {
         Self { style: Style::new().bold(), ..Self::ours(text) }
     }
 
     /// One of a diff.
-    pub(super) fn diff(DiffLine { style, text, kind: _ }: DiffLine) -> Self {
-        Self { mark: DIFF, style, text }
+    pub(crate) fn diff(DiffLine { style, text, kind }: DiffLine) -> Self {
+        Self { kind: Some(kind), style, text }
+    }
+
+    const fn mark(&self) -> &'static str {
+        if self.kind.is_some() { DIFF } else { "" }
     }
 }
 
 /// Breaks lines into rows of less than so many columns. Each row is whole: its style ends with it.
 pub(super) fn rows(lines: &[Line], columns: usize) -> Vec<String> {
     let mut rows = Vec::new();
-    for Line { mark, style, text } in lines {
+    for line in lines {
+        let (mark, Line { style, text, .. }) = (line.mark(), line);
         let pieces = pieces(text, columns.saturating_sub(1 + mark.len()), columns.saturating_sub(1 + GOES_ON.len()));
-        let marks = std::iter::once(*mark).chain(std::iter::repeat(GOES_ON));
+        let marks = std::iter::once(mark).chain(std::iter::repeat(GOES_ON));
         rows.extend(pieces.into_iter().zip(marks).map(|(piece, mark)| format!("{mark}{style}{piece}{style:#}\n")));
     }
     rows
@@ -117,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_long_line_goes_on_in_marked_rows() {
-        let diff = |text: &str| Line { mark: DIFF, style: Style::new(), text: text.to_owned() };
+        let diff = |text: &str| Line { kind: Some(LineKind::Kept), ..Line::ours(text) };
         assert_eq!(shown(diff("+123456789abc"), 8), ["| +1234\n", ": 56789\n", ": abc\n"]);
         assert_eq!(shown(Line::ours("1234567"), 8), ["1234567\n"]);
         assert_eq!(shown(Line::ours("12345678"), 8), ["1234567\n", ": 8\n"]);

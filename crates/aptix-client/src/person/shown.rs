@@ -9,7 +9,6 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::failure::Visible;
 use aptix_model::report::{FileReport, FileStatus};
 
-use super::dialog::{Shown, ShownFile};
 use super::rows::Line;
 use crate::apply::proposal::{Ask, Need, Proposal};
 use crate::present::diff::{DiffLine, LineKind, add_notes, diff_lines};
@@ -24,8 +23,42 @@ const IN_QUESTION: usize = 40;
 /// Warnings that a person has to see before agreeing.
 const RISKS: [&str; 5] = ["GENERATED_FILE", "HARD_LINK_BROKEN", "SETUID_CLEARED", "OWNER_CHANGED", "ATTRIBUTE_LOST"];
 
+/// A change as a person is shown it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shown {
+    /// What it is called.
+    pub(crate) head: Vec<Line>,
+    /// What becomes of each file that does not stay as it is; those that stand out come first.
+    pub(crate) files: Vec<ShownFile>,
+    /// The files that stay as they are.
+    pub(crate) unchanged: Vec<Line>,
+    /// The digest of what is agreed to.
+    pub(crate) digest: Line,
+    /// What it all comes to.
+    pub(crate) totals: String,
+    /// Whether refusing one file leaves the others.
+    pub(crate) is_per_file: bool,
+}
+
+/// What becomes of one file.
+#[derive(Clone, Debug)]
+pub(crate) struct ShownFile {
+    /// Position of the file patch in the batch, from 0.
+    pub(crate) index: usize,
+    /// The path as the author wrote it.
+    pub(crate) target: String,
+    /// What it is called in a question, which has to be short.
+    pub(crate) name: String,
+    /// The change, and what else there is to know about it.
+    pub(crate) lines: Vec<Line>,
+    /// The file by its name, and why it needs attention.
+    pub(crate) attention: Option<Line>,
+    /// What is allowed if it is never to be asked about again; nothing if it cannot be.
+    pub(crate) allows: Vec<Line>,
+}
+
 /// Everything there is to see of a proposal; `subject` is its digest.
-pub(super) fn shown(name: &str, proposal: &Proposal<'_>, subject: Sha256Digest) -> Shown {
+pub(crate) fn shown(name: &str, proposal: &Proposal<'_>, subject: Sha256Digest) -> Shown {
     let (mut files, mut unchanged) = (Vec::new(), Vec::new());
     let (mut stay, mut added, mut removed) = (0, 0, 0);
     for index in 0..proposal.plan.files.len() {

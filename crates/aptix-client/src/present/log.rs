@@ -55,7 +55,7 @@ struct WriteRow {
 pub(crate) struct Row {
     pub(crate) batch_id: String,
     /// APPLIED, or FAILED where it was refused.
-    state: &'static str,
+    pub(crate) state: &'static str,
     batch_key: Option<String>,
     pub(crate) batch_label: Option<String>,
     pub(crate) applied_unix_ms: u64,

@@ -63,7 +63,7 @@ impl Scene {
         let policy = Arc::new(PolicyFiles::new(&self.place.path().join("config"), Caller::Server));
         let answering = Arc::clone(&self.answering);
         let (attended, is_agreed) = (Attended::Never, true);
-        let service = Service { server, workspace, approve, attended, is_agreed, policy, answering };
+        let service = Service { server, workspace, approve, attended, review: None, is_agreed, policy, answering };
         self.stop = CancellationToken::new();
         self.agents.spawn(serve(local, service, "agent-1".parse().unwrap(), self.stop.clone()));
     }
