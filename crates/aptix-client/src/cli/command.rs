@@ -7,8 +7,8 @@ use super::home_dirs::HomeDirs;
 use super::logging::{LogArgs, Logs};
 use super::token::TokenArgs;
 use super::{
-    agent, apply, apply_prepared, batches, cancel, convert, log, login, mcp, policy, prompt, read, revert, review,
-    show, submit, tools, undo,
+    agent, apply, apply_prepared, batches, cancel, convert, doctor, log, login, mcp, policy, prompt, read, revert,
+    review, show, submit, tools, undo,
 };
 use crate::workspace::roots::root::RootSpec;
 
@@ -54,6 +54,8 @@ pub(super) enum Command {
     Revert(revert::Args),
     /// Print a file's authoritative text
     Read(read::Args),
+    /// Check what commands depend on: policy, roots, state, kernel, clock, server; nothing is changed
+    Doctor(doctor::Args),
     /// Write a policy file of your own, in which everything is explained and nothing is stated yet
     Init,
     /// Tell whether the policy files are right, and what they say about a file
@@ -95,6 +97,7 @@ impl Command {
             | Self::Cancel(_)
             | Self::Revert(_)
             | Self::Read(_)
+            | Self::Doctor(_)
             | Self::Init
             | Self::Tools(_)
             | Self::Prompt(_)
@@ -115,6 +118,7 @@ impl Command {
             Self::Cancel(args) => Some(&mut args.server.token),
             Self::Revert(args) => Some(&mut args.server.token),
             Self::Read(args) => Some(&mut args.server.token),
+            Self::Doctor(args) => Some(&mut args.token),
             Self::Login(args) => Some(&mut args.token),
             Self::Apply(_)
             | Self::Convert(_)

@@ -7,6 +7,7 @@ mod batches;
 mod cancel;
 mod command;
 mod convert;
+mod doctor;
 mod document;
 mod exit;
 mod home_dirs;
@@ -136,6 +137,7 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         Command::Revert(args) => revert::run(args, mint().to_string().parse()).await,
         Command::Login(args) => server::run(form, login::run(args)).await,
         Command::Read(args) => server::run(form, read::run(args)).await,
+        Command::Doctor(args) => doctor::run(args, &homes).await,
         Command::Init => interruptible(form, move || init::run(&homes)).await,
         Command::Policy(args) => interruptible(form, move || policy::run(&args, &homes)).await,
         Command::Tools(args) => Ok(tools::run(&args)),
