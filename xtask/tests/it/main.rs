@@ -18,6 +18,7 @@ mod crash;
 mod cut_short;
 mod dialects;
 mod diffs;
+mod dist;
 mod doctor;
 mod documents;
 mod drain;

@@ -7,8 +7,8 @@ use super::home_dirs::HomeDirs;
 use super::logging::{LogArgs, Logs};
 use super::token::TokenArgs;
 use super::{
-    agent, apply, apply_prepared, batches, cancel, convert, doctor, log, login, mcp, policy, prompt, read, revert,
-    review, show, submit, tools, undo,
+    agent, apply, apply_prepared, batches, cancel, convert, doctor, log, login, manual, mcp, policy, prompt, read,
+    revert, review, show, submit, tools, undo,
 };
 use crate::workspace::roots::root::RootSpec;
 
@@ -73,6 +73,9 @@ pub(super) enum Command {
         /// Which shell
         shell: Shell,
     },
+    /// Print a manual page, for a package
+    #[command(hide = true)]
+    Man(manual::Args),
 }
 
 impl Command {
@@ -102,7 +105,8 @@ impl Command {
             | Self::Tools(_)
             | Self::Prompt(_)
             | Self::Login(_)
-            | Self::Completions { .. } => None,
+            | Self::Completions { .. }
+            | Self::Man(_) => None,
         }
     }
 
@@ -129,7 +133,8 @@ impl Command {
             | Self::Tools(_)
             | Self::Prompt(_)
             | Self::Mcp(_)
-            | Self::Completions { .. } => None,
+            | Self::Completions { .. }
+            | Self::Man(_) => None,
         }
     }
 

@@ -15,6 +15,7 @@ mod init;
 mod log;
 mod logging;
 mod login;
+mod manual;
 mod mcp;
 mod origin;
 mod output;
@@ -33,6 +34,7 @@ mod tools;
 mod trust;
 mod undo;
 mod usage;
+mod words;
 mod writing;
 
 use std::process::ExitCode;
@@ -143,11 +145,8 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         Command::Tools(args) => Ok(tools::run(&args)),
         Command::Prompt(args) => Ok(prompt::run(&args)),
         Command::Mcp(args) => mcp::run(args, &homes, format!("mcp-{}", mint())).await,
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "aptix", &mut script);
-            Ok(output::print(&String::from_utf8_lossy(&script)))
-        }
+        Command::Completions { shell } => Ok(manual::complete(&Cli::command(), shell)),
+        Command::Man(args) => manual::run(&Cli::command(), &args),
     }
 }
 
