@@ -8,6 +8,7 @@ mod breaking;
 mod ci;
 mod codegen;
 mod demo;
+mod dist;
 mod harness;
 mod node;
 mod python;
@@ -89,6 +90,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Build the programs and pack them with completions, manual pages and licences, with a checksum.
+    Dist(dist::Args),
     /// Run every test, with the binaries and the Python environment they need.
     Test,
     /// Run everything a change must pass before it lands.
@@ -113,6 +116,7 @@ fn run() -> anyhow::Result<()> {
         Command::Freeze { check: false } => breaking::freeze(),
         Command::Tidy(args) => tidy::tidy(&args),
         Command::Demo => demo::demo(),
+        Command::Dist(args) => dist::dist(&args),
         Command::Bench { subject, args } => harness::bench(subject, &args),
         Command::Crash { args } => harness::crash(&args),
         Command::Answers { args } => harness::answers(&args),

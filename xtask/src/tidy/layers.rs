@@ -84,7 +84,7 @@ pub(super) const LAYERS: [(&str, &str); 6] = [
         steps
         python
         breaking | node | toolchains
-        codegen | demo | harness | tidy
+        codegen | demo | dist | harness | tidy
         test
         ci
         main",

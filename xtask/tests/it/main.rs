@@ -19,6 +19,8 @@ mod crash;
 mod cut_short;
 mod dialects;
 mod diffs;
+mod dist;
+mod doctor;
 mod documents;
 mod drain;
 mod events;
@@ -30,6 +32,7 @@ mod listed;
 mod live;
 mod local_batches;
 mod mcp_clients;
+mod mcp_pages;
 #[expect(clippy::disallowed_methods, reason = "a test's own files")]
 #[path = "../../../crates/aptix-client/tests/it/live/odd_files.rs"]
 mod odd_files;

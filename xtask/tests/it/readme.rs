@@ -122,7 +122,7 @@ pub(crate) fn document() -> String {
 fn pages() -> impl Iterator<Item = PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let of = |dir: PathBuf| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let all = of(root.into()).chain(of(root.join("docs"))).chain(of(root.join("docs/reference")));
+    let all = ["", "docs", "docs/mcp", "docs/reference"].into_iter().flat_map(move |dir| of(root.join(dir)));
     all.filter(|path| path.extension().is_some_and(|extension| extension == "md"))
 }
 

@@ -7,8 +7,8 @@ use super::home_dirs::HomeDirs;
 use super::logging::{LogArgs, Logs};
 use super::token::TokenArgs;
 use super::{
-    agent, apply, apply_prepared, batches, cancel, convert, decide, log, login, mcp, policy, prompt, read, revert,
-    review_page, show, submit, tools, undo,
+    agent, apply, apply_prepared, batches, cancel, convert, decide, doctor, log, login, manual, mcp, policy, prompt,
+    read, revert, review_page, show, submit, tools, undo,
 };
 use crate::workspace::roots::root::RootSpec;
 
@@ -56,6 +56,8 @@ pub(super) enum Command {
     Revert(revert::Args),
     /// Print a file's authoritative text
     Read(read::Args),
+    /// Check what commands depend on: policy, roots, state, kernel, clock, server; nothing is changed
+    Doctor(doctor::Args),
     /// Write a policy file of your own, in which everything is explained and nothing is stated yet
     Init,
     /// Tell whether the policy files are right, and what they say about a file
@@ -73,6 +75,9 @@ pub(super) enum Command {
         /// Which shell
         shell: Shell,
     },
+    /// Print a manual page, for a package
+    #[command(hide = true)]
+    Man(manual::Args),
 }
 
 impl Command {
@@ -98,11 +103,13 @@ impl Command {
             | Self::Cancel(_)
             | Self::Revert(_)
             | Self::Read(_)
+            | Self::Doctor(_)
             | Self::Init
             | Self::Tools(_)
             | Self::Prompt(_)
             | Self::Login(_)
-            | Self::Completions { .. } => None,
+            | Self::Completions { .. }
+            | Self::Man(_) => None,
         }
     }
 
@@ -118,6 +125,7 @@ impl Command {
             Self::Cancel(args) => Some(&mut args.server.token),
             Self::Revert(args) => Some(&mut args.server.token),
             Self::Read(args) => Some(&mut args.server.token),
+            Self::Doctor(args) => Some(&mut args.token),
             Self::Login(args) => Some(&mut args.token),
             Self::Apply(_)
             | Self::Convert(_)
@@ -129,7 +137,8 @@ impl Command {
             | Self::Prompt(_)
             | Self::Mcp(_)
             | Self::Review(_)
-            | Self::Completions { .. } => None,
+            | Self::Completions { .. }
+            | Self::Man(_) => None,
         }
     }
 

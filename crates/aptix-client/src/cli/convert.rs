@@ -9,6 +9,7 @@ use aptix_model::documents::terms::in_terms_of;
 use aptix_model::documents::{self, Dialect};
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
+use clap::builder::TypedValueParser;
 
 use crate::apply::{Refusal, look, refuse_document};
 use crate::policy::caller::Caller;
@@ -21,6 +22,7 @@ use super::document::DocumentArgs;
 use super::exit::{Exit, Refused};
 use super::home_dirs::HomeDirs;
 use super::output;
+use super::words::Words;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
@@ -28,7 +30,7 @@ pub(super) struct Args {
     #[arg(long = "root", value_name = "[NAME=]DIR", default_value = ".")]
     pub(super) root: RootSpec,
     /// The dialect to write: line-patch, search-patch, structured-patch, git-patch or file-bundle
-    #[arg(long, value_parser = target)]
+    #[arg(long, value_parser = targets(), hide_possible_values = true)]
     to: Target,
     #[command(flatten)]
     document: DocumentArgs,
@@ -37,6 +39,13 @@ pub(super) struct Args {
 /// A dialect that can be written, and the form of its edit; a diff has a form of its own.
 #[derive(Clone, Copy, Debug)]
 struct Target(Dialect, Option<Form>);
+
+/// The names of the dialects that can be written.
+const WRITTEN: [&str; 5] = ["line-patch", "search-patch", "structured-patch", "git-patch", "file-bundle"];
+
+fn targets() -> impl TypedValueParser<Value = Target> {
+    Words::new(target, WRITTEN)
+}
 
 fn target(text: &str) -> Result<Target, String> {
     let dialect = text.parse().map_err(|error: documents::UnknownDialect| error.to_string())?;
@@ -47,9 +56,7 @@ fn target(text: &str) -> Result<Target, String> {
         Dialect::StructuredPatch => Some(Form::Replacements),
         Dialect::GitPatch => None,
         other => {
-            return Err(format!(
-                "{other} is only read, expected one of line-patch, search-patch, structured-patch, git-patch, file-bundle"
-            ));
+            return Err(format!("{other} is only read, expected one of {}", WRITTEN.join(", ")));
         }
     };
     Ok(Target(dialect, form))

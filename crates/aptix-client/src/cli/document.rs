@@ -8,11 +8,14 @@ use aptix_model::documents::{self, Dialect, Document, PartialDocument, UnknownDi
 use aptix_model::failure::Failure;
 use aptix_model::limits::DOCUMENT_BYTES;
 use aptix_model::reason::Reason;
+use clap::builder::TypedValueParser;
+
+use super::words::Words;
 
 /// Arguments of a command that reads a document.
 #[derive(clap::Args, Debug)]
 pub(super) struct DocumentArgs {
-    #[arg(long, default_value = "auto", value_parser = dialect, help = dialect_help())]
+    #[arg(long, default_value = "auto", value_parser = dialects(), hide_possible_values = true, help = dialect_help())]
     dialect: DialectChoice,
     /// The document; stdin when absent or "-"
     #[arg(value_name = "FILE")]
@@ -27,7 +30,12 @@ fn dialect_help() -> String {
     format!("How the document is written: auto, {}", Dialect::ALL.map(Dialect::name).join(", "))
 }
 
-pub(super) fn dialect(text: &str) -> Result<DialectChoice, UnknownDialect> {
+/// Parses a choice of a dialect.
+pub(super) fn dialects() -> impl TypedValueParser<Value = DialectChoice> {
+    Words::new(dialect, ["auto"].into_iter().chain(Dialect::ALL.map(Dialect::name)))
+}
+
+fn dialect(text: &str) -> Result<DialectChoice, UnknownDialect> {
     if text == "auto" { Ok(DialectChoice(None)) } else { text.parse().map(|dialect| DialectChoice(Some(dialect))) }
 }
 

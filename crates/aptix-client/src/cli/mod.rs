@@ -8,6 +8,7 @@ mod cancel;
 mod command;
 mod convert;
 mod decide;
+mod doctor;
 mod document;
 mod exit;
 mod home_dirs;
@@ -15,6 +16,7 @@ mod init;
 mod log;
 mod logging;
 mod login;
+mod manual;
 mod mcp;
 mod origin;
 mod output;
@@ -33,6 +35,7 @@ mod tools;
 mod trust;
 mod undo;
 mod usage;
+mod words;
 mod writing;
 
 use std::process::ExitCode;
@@ -138,16 +141,14 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         Command::Revert(args) => revert::run(args, mint().to_string().parse()).await,
         Command::Login(args) => server::run(form, login::run(args)).await,
         Command::Read(args) => server::run(form, read::run(args)).await,
+        Command::Doctor(args) => doctor::run(args, &homes).await,
         Command::Init => interruptible(form, move || init::run(&homes)).await,
         Command::Policy(args) => interruptible(form, move || policy::run(&args, &homes)).await,
         Command::Tools(args) => Ok(tools::run(&args)),
         Command::Prompt(args) => Ok(prompt::run(&args)),
         Command::Mcp(args) => mcp::run(args, &homes, format!("mcp-{}", mint())).await,
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "aptix", &mut script);
-            Ok(output::print(&String::from_utf8_lossy(&script)))
-        }
+        Command::Completions { shell } => Ok(manual::complete(&Cli::command(), shell)),
+        Command::Man(args) => manual::run(&Cli::command(), &args),
     }
 }
 

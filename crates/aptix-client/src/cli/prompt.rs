@@ -2,14 +2,14 @@
 
 use aptix_model::tools::guide::guide;
 
-use super::document::{DialectChoice, dialect};
+use super::document::{DialectChoice, dialects};
 use super::exit::Exit;
 use super::output;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Args {
     /// The guide for one dialect alone; auto: for all
-    #[arg(long, default_value = "auto", value_parser = dialect)]
+    #[arg(long, default_value = "auto", value_parser = dialects())]
     dialect: DialectChoice,
 }
 

@@ -15,7 +15,7 @@ use crate::connection::{Credentials, Server, ServerUrl, Token};
 use crate::workspace::fs::beneath;
 use crate::workspace::fs::disk::{self, SystemDisk};
 use crate::workspace::roots::own_file;
-use crate::workspace::roots::policy_file::{self, Readers};
+use crate::workspace::roots::policy_file::{self, PolicyFileError, Readers};
 
 /// Bytes that are read of a token at most.
 pub(super) const LIMIT: u64 = 4096;
@@ -83,8 +83,19 @@ impl TokenArgs {
         own_file::replace(&SystemDisk, held.as_fd(), held.as_fd(), name, line.as_bytes())
             .map_err(|errno| unkept(format!("{}: {}", path.display(), std::io::Error::from(errno))))?;
         // What others could read or have written is of no use later: that is said now.
-        policy_file::of_person(&path, Readers::Owner).map_err(|error| unreadable(&path, &error.to_string()))?;
+        policy_file::of_person(&path, Readers::Owner).map_err(|error| unusable(&path, &error))?;
         Ok(path)
+    }
+
+    /// Where the token for a server comes from, and whether there is one that can be sent.
+    pub(super) fn look(&self, url: &ServerUrl) -> (String, Result<bool, Failure>) {
+        let kept = || self.kept_for(url).map_or_else(String::new, |path| path.display().to_string());
+        let source = match &self.token_file {
+            Some(file) => file.display().to_string(),
+            None if self.given_source().is_some() => VARIABLE.to_owned(),
+            None => kept(),
+        };
+        (source, self.server(url).credentials.token().map(|token| token.is_some()))
     }
 }
 
@@ -126,11 +137,19 @@ struct Kept(Option<PathBuf>);
 impl Credentials for Kept {
     fn token(&self) -> Result<Option<Token>, Failure> {
         let Some(path) = &self.0 else { return Ok(None) };
-        let found =
-            policy_file::of_person(path, Readers::Owner).map_err(|error| unreadable(path, &error.to_string()))?;
+        let found = policy_file::of_person(path, Readers::Owner).map_err(|error| unusable(path, &error))?;
         let Some(bytes) = found else { return Ok(None) };
         let token = String::from_utf8_lossy(&bytes).parse();
         token.map(Some).map_err(|error| unreadable(path, &format!("{error}")))
+    }
+}
+
+/// Why a kept token is of no use, with the command that mends its permissions if they are the reason.
+fn unusable(path: &Path, error: &PolicyFileError) -> Failure {
+    let failure = unreadable(path, &error.to_string());
+    match error {
+        PolicyFileError::Mode { mending, .. } => failure.hint(format!("run `{mending}`")),
+        _ => failure,
     }
 }
 

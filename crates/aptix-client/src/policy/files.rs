@@ -70,8 +70,8 @@ impl PolicyError {
             UnusableFile::File(PolicyFileError::Owner { .. }) => {
                 "put a file of your own in its place, or run aptix as the user whose it is; until then nothing is written".to_owned()
             }
-            UnusableFile::File(PolicyFileError::Mode { path, .. }) => {
-                format!("run `chmod go-w {}`; until then nothing is written", shell(path))
+            UnusableFile::File(PolicyFileError::Mode { mending, .. }) => {
+                format!("run `{mending}`; until then nothing is written")
             }
             _ => "correct the file, then run `aptix policy check`; until then nothing is written".to_owned(),
         };
@@ -96,21 +96,21 @@ impl PolicyFiles {
     /// Each policy file of a workspace, the person's own first, and whether it can be followed; `false` where it is not there.
     #[must_use]
     pub fn look(&self, workspace: &Workspace) -> Vec<(PathBuf, Result<bool, PolicyError>)> {
-        let look = |file: PathBuf, read: Result<Option<Vec<u8>>, PolicyFileError>, author, about: &[Root]| {
-            let found = match read {
-                Ok(Some(bytes)) => parse(&bytes, author, &file, about).map(|_| true),
-                Ok(None) => Ok(false),
-                Err(error) => Err(PolicyError { file: file.clone(), source: error.into() }),
-            };
-            (file, found)
-        };
         let roots = workspace.roots();
-        let own = look(self.own.clone(), policy_file::of_person(&self.own, Readers::Any), Author::Person, roots);
         let of_roots = roots.iter().map(|root| {
-            let read = policy_file::of_root(root);
-            look(policy_file::place_in(root), read, Author::Root, std::slice::from_ref(root))
+            let file = policy_file::place_in(root);
+            let found = look(&file, policy_file::of_root(root), Author::Root, std::slice::from_ref(root));
+            (file, found)
         });
-        std::iter::once(own).chain(of_roots).collect()
+        std::iter::once((self.own.clone(), self.look_own(roots))).chain(of_roots).collect()
+    }
+
+    /// Whether the person's own file can be followed for these roots; `false` where it is not there.
+    ///
+    /// # Errors
+    /// It cannot be read or understood.
+    pub fn look_own(&self, roots: &[Root]) -> Result<bool, PolicyError> {
+        look(&self.own, policy_file::of_person(&self.own, Readers::Any), Author::Person, roots)
     }
 
     /// Makes the person's own file, in which everything that can be stated is explained and nothing is stated; answers whether there
@@ -221,11 +221,18 @@ impl PolicyFiles {
     }
 }
 
-/// A path as a word of a shell's command line.
-fn shell(path: &Path) -> String {
-    let path = path.display().to_string();
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+,@%".contains(&byte);
-    if path.bytes().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
+/// Whether a file can be followed, of which this was read; `false` where it is not there.
+fn look(
+    file: &Path,
+    read: Result<Option<Vec<u8>>, PolicyFileError>,
+    author: Author,
+    about: &[Root],
+) -> Result<bool, PolicyError> {
+    match read {
+        Ok(Some(bytes)) => parse(&bytes, author, file, about).map(|_| true),
+        Ok(None) => Ok(false),
+        Err(error) => Err(PolicyError { file: file.to_owned(), source: error.into() }),
+    }
 }
 
 /// Parses a file that is about these roots.

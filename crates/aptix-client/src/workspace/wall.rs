@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetError, RulesetStatus, make_bitflags,
+    ABI, AccessFs, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, RestrictionStatus, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, make_bitflags,
 };
 
 use crate::workspace::commit::recovery;
@@ -25,7 +25,10 @@ const DEVICES: [&str; 2] = ["/dev/null", "/dev/tty"];
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wall {
     /// This thread, and every thread and process that it starts from now on, can write nowhere else.
-    Up,
+    Up {
+        /// The version of Landlock that the kernel has.
+        abi: i32,
+    },
     /// There is none, for this reason.
     Absent(String),
 }
@@ -62,9 +65,18 @@ pub fn raise(writable: &[PathBuf]) -> Wall {
 
 fn raise_with(writable: &[PathBuf], state: &[PathBuf]) -> Wall {
     match restrict(writable, state) {
-        Ok(status) if status.ruleset != RulesetStatus::NotEnforced => Wall::Up,
+        Ok(status) if status.ruleset != RulesetStatus::NotEnforced => Wall::Up { abi: abi(status.landlock) },
         Ok(_) => Wall::Absent("the kernel does not enforce it".to_owned()),
         Err(error) => Wall::Absent(error.to_string()),
+    }
+}
+
+/// The version of Landlock that the kernel has; 0 where it has none.
+fn abi(landlock: LandlockStatus) -> i32 {
+    match landlock {
+        LandlockStatus::Available { kernel_abi: Some(abi), .. } => abi,
+        LandlockStatus::Available { effective_abi, .. } => effective_abi as i32,
+        LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => 0,
     }
 }
 

@@ -12,6 +12,7 @@ mod command_line;
 mod convert;
 mod displaced;
 mod displaced_faults;
+mod doctor;
 mod earlier_mode;
 mod embed;
 mod events;

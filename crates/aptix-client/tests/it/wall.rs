@@ -12,7 +12,7 @@ use crate::skip::skip;
 /// Does this behind a wall around `inside`, in a thread of its own, which alone is behind it.
 fn behind_the_wall(inside: &Path, attempt: impl FnOnce() + Send) {
     let behind = || match raise(&[inside.to_owned(), inside.join("never-made")]) {
-        Wall::Up => attempt(),
+        Wall::Up { .. } => attempt(),
         Wall::Absent(why) => skip(&format!("the kernel has no Landlock: {why}")),
     };
     std::thread::scope(|scope| scope.spawn(behind).join().unwrap());

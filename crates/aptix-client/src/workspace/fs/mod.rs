@@ -6,5 +6,8 @@ pub(crate) mod dir_cache;
 pub mod disk;
 pub mod errno;
 pub(crate) mod reads;
+pub(crate) mod shell_word;
 pub(crate) mod since;
 pub(crate) mod terminal;
+#[cfg(feature = "cli")]
+pub(crate) mod volume;

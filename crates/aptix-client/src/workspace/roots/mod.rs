@@ -1,6 +1,8 @@
 //! Directories opened for editing, and Aptix's own files about them: state directories, locks, policy files.
 
 pub mod editor_socket;
+#[cfg(feature = "cli")]
+pub(crate) mod exposed;
 pub mod lock;
 pub(crate) mod own_file;
 pub(crate) mod own_lines;

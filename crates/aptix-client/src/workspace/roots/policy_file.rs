@@ -10,6 +10,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::workspace::fs::disk::Disk;
+use crate::workspace::fs::shell_word::shell_word;
 use crate::workspace::fs::{beneath, disk, errno, reads};
 use crate::workspace::roots::own_file;
 use crate::workspace::roots::root::Root;
@@ -54,6 +55,8 @@ pub enum PolicyFileError {
         found: u32,
         /// Modes that it may have.
         expected: &'static str,
+        /// The command that gives it such a mode.
+        mending: String,
     },
     /// Too many bytes.
     #[error("it has more than {LIMIT} bytes")]
@@ -76,13 +79,23 @@ pub(crate) enum Readers {
 }
 
 impl Readers {
-    /// The bits of a mode that it must not have, and which ones it may have.
-    const fn refused(self) -> (u32, &'static str) {
+    const fn refused(self) -> Refused {
         match self {
-            Self::Any => (0o022, "0644 or less, so that no other user writes it"),
-            Self::Owner => (0o077, "0600, so that it is yours alone"),
+            Self::Any => {
+                Refused { bits: 0o022, expected: "0644 or less, so that no other user writes it", chmod: "go-w" }
+            }
+            Self::Owner => Refused { bits: 0o077, expected: "0600, so that it is yours alone", chmod: "go=" },
         }
     }
+}
+
+/// Bits that a mode must not have.
+struct Refused {
+    bits: u32,
+    /// The modes that are possible instead.
+    expected: &'static str,
+    /// The argument of `chmod` that clears the bits.
+    chmod: &'static str,
 }
 
 /// Reads a file of the user's own, such as their policy; nothing where there is none.
@@ -102,24 +115,21 @@ pub(crate) fn of_person(path: &Path, readers: Readers) -> Result<Option<Vec<u8>>
     refuse_open(path, &metadata, own, readers.refused())?;
     if let Some(directory) = path.parent() {
         let metadata = directory.metadata().map_err(PolicyFileError::System)?;
-        refuse_open(directory, &metadata, own, (0o022, "0755 or less, so that no other user writes in it"))?;
+        let expected = "0755 or less, so that no other user writes in it";
+        refuse_open(directory, &metadata, own, Refused { bits: 0o022, expected, chmod: "go-w" })?;
     }
     read(file).map(Some)
 }
 
 /// Refuses what belongs to another user, or has any of the bits of a mode.
-fn refuse_open(
-    path: &Path,
-    metadata: &Metadata,
-    own: u32,
-    (bits, expected): (u32, &'static str),
-) -> Result<(), PolicyFileError> {
+fn refuse_open(path: &Path, metadata: &Metadata, own: u32, refused: Refused) -> Result<(), PolicyFileError> {
     let (path, mode, found) = (path.to_owned(), metadata.mode() & 0o7777, metadata.uid());
     if found != own {
         return Err(PolicyFileError::Owner { path, found, own });
     }
-    if mode & bits != 0 {
-        return Err(PolicyFileError::Mode { path, found: mode, expected });
+    if mode & refused.bits != 0 {
+        let mending = format!("chmod {} {}", refused.chmod, shell_word(&path));
+        return Err(PolicyFileError::Mode { path, found: mode, expected: refused.expected, mending });
     }
     Ok(())
 }

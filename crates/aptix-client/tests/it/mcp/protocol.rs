@@ -80,7 +80,7 @@ fn it_is_a_good_guest() {
     });
     assert_eq!(client.refused("read_file", &json!({ "path": "long" })), "TOO_LARGE");
     assert_eq!(client.done("read_file", &json!({ "path": "long", "range": "2~" })).structured["text"], "next\n");
-    if matches!(std::thread::spawn(|| raise(&[])).join().unwrap(), Wall::Up) {
+    if matches!(std::thread::spawn(|| raise(&[])).join().unwrap(), Wall::Up { .. }) {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", client.child.id())).unwrap();
         for task in tasks.filter_map(Result::ok) {
             let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();

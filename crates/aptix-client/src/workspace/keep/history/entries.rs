@@ -254,6 +254,29 @@ pub(super) fn read_in(state: &StateDir) -> Result<Known, HistoryError> {
     Ok(known)
 }
 
+/// What the history of one root holds.
+#[cfg(feature = "cli")]
+#[derive(Debug)]
+pub(crate) struct Survey {
+    /// How many entries can be read.
+    pub(crate) entries: usize,
+    /// The entries that cannot be used.
+    pub(crate) damaged: Vec<PathBuf>,
+    /// When the newest batch was carried out, by the clock of that moment.
+    pub(crate) newest: Option<UnixMillis>,
+}
+
+/// Surveys the entries that one history keeps.
+///
+/// # Errors
+/// When the directory or an entry cannot be read.
+#[cfg(feature = "cli")]
+pub(crate) fn survey(state: &StateDir) -> Result<Survey, HistoryError> {
+    let Known { entries, damaged } = read_in(state)?;
+    let newest = entries.iter().map(|entry| entry.time).max_by_key(|time| time.0);
+    Ok(Survey { entries: entries.len(), damaged: damaged.into_iter().map(|(_, path)| path).collect(), newest })
+}
+
 /// The copies of displaced writes that an earlier version kept for an entry. A list that cannot be read names none.
 fn kept_late(state: &StateDir, dir: &OwnedFd, id: &str) -> Result<Vec<String>, Errno> {
     let name = format!("{id}{LATE}");
