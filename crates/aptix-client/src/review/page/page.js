@@ -329,11 +329,13 @@ function refuse() {
 
 async function undo() {
   if (state.chosen?.id === undefined) return;
+  // The question may be on the board before this call is answered.
+  state.next = true;
   try {
     await ask(`${base(state.chosen)}/undo`, {});
     say("What taking it back would do waits for you now.");
-    state.next = true;
   } catch (error) {
+    state.next = false;
     say(error.message, true);
   }
 }
