@@ -37,7 +37,12 @@ fn opened(machine: &Machine, browser: &mut Browser) -> Tab {
     tab
 }
 
-const APPROVE: &str = "document.getElementById('approve') !== null && document.querySelectorAll('.row').length > 0";
+/// Waits for a batch and looks at it.
+#[track_caller]
+fn look(browser: &mut Browser, tab: &Tab) {
+    browser.click(tab, "#waiting button");
+    browser.until(tab, "document.getElementById('approve') !== null && document.querySelectorAll('.row').length > 0");
+}
 
 #[test]
 fn a_person_approves_one_batch_refuses_another_with_a_reason_and_takes_the_first_back() {
@@ -48,7 +53,7 @@ fn a_person_approves_one_batch_refuses_another_with_a_reason_and_takes_the_first
     let tab = opened(&machine, &mut browser);
     scope(|scope| {
         let applied = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
-        browser.until(&tab, APPROVE);
+        look(&mut browser, &tab);
         let shown = browser.text(&tab);
         for part in ["1 file, +1 -0", "modified a.txt", "label \"two\"", "sha256:", "+ two"] {
             assert!(shown.contains(part), "{part}: {shown}");
@@ -61,7 +66,7 @@ fn a_person_approves_one_batch_refuses_another_with_a_reason_and_takes_the_first
         browser.until_shown(&tab, "approved in the browser: written");
 
         let refused = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\ntwo\n")], 2, "three")));
-        browser.until(&tab, APPROVE);
+        look(&mut browser, &tab);
         browser.press(&tab, "r");
         browser.write(&tab, "not on a Friday\u{202e}");
         browser.click(&tab, "#refusing button[value=refuse]");
@@ -73,8 +78,8 @@ fn a_person_approves_one_batch_refuses_another_with_a_reason_and_takes_the_first
     browser.until_shown(&tab, "refused in the browser");
     browser.click(&tab, "#past button");
     browser.click(&tab, "#undo");
-    browser.until(&tab, APPROVE);
-    assert!(browser.text(&tab).contains("- two"), "{}", browser.text(&tab));
+    browser.until_shown(&tab, "Approve (a)");
+    browser.until_shown(&tab, "- two");
     assert_eq!(machine.files(), [("a.txt".to_owned(), "one\ntwo\n".to_owned())], "it is shown first");
     browser.press(&tab, "a");
     eventually("the batch is taken back", || machine.files() == [("a.txt".to_owned(), "one\n".to_owned())]);
@@ -94,7 +99,7 @@ fn each_file_of_a_batch_that_is_applied_file_by_file_is_decided_by_itself() {
     scope(|scope| {
         let files = vec![replace("a.txt", "one", "1"), replace("b.txt", "one", "1")];
         let outcome = scope.spawn(move || caller.outcome("r", files));
-        browser.until(&tab, APPROVE);
+        look(&mut browser, &tab);
         browser.press(&tab, "j");
         browser.press(&tab, "x");
         browser.write(&tab, "keep this one");
@@ -124,6 +129,7 @@ fn of_two_tabs_one_decides_and_the_other_is_told() {
     scope(|scope| {
         let submitted = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
         for tab in [&one, &other] {
+            browser.click(tab, "#waiting button");
             browser.until(tab, "document.getElementById('approve') !== null");
         }
         // The other tab answers without having been told.
@@ -150,6 +156,33 @@ fn of_two_tabs_one_decides_and_the_other_is_told() {
     });
 }
 
+/// A key that was meant for one batch decides about no other, whatever comes to the page meanwhile.
+#[test]
+fn what_comes_next_is_not_decided_before_it_is_looked_at() {
+    let machine = Machine::new();
+    machine.put("a.txt", "one\n");
+    let (server, _agent) = asking(&machine);
+    let Some(mut browser) = Browser::start() else { return };
+    let tab = opened(&machine, &mut browser);
+    let mut caller = Caller::of(&server);
+    scope(|scope| {
+        let first = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
+        look(&mut browser, &tab);
+        let next = scope.spawn(move || caller.outcome("next", vec![per_file::create("next.txt")]));
+        browser.press(&tab, "a");
+        assert_eq!(first.join().unwrap().1, Some(0));
+        browser.until(&tab, "document.querySelectorAll('#ended li').length === 1 && document.querySelectorAll('#waiting button').length === 1");
+        browser.press(&tab, "a");
+        browser.press(&tab, "r");
+        browser.until(&tab, "document.getElementById('approve') === null && !document.getElementById('refusing').open");
+        browser.press(&tab, "n");
+        browser.until(&tab, "document.getElementById('approve') !== null");
+        assert!(machine.files().iter().all(|(name, _)| name != "next.txt"), "nobody looked at it");
+        browser.press(&tab, "a");
+        assert_eq!(next.join().unwrap().1, v1::BatchState::Applied);
+    });
+}
+
 /// The address of the page, without a link.
 fn browser_address(machine: &Machine) -> String {
     link(machine).split_once('?').unwrap().0.to_owned()
@@ -164,7 +197,7 @@ fn what_changed_while_it_was_looked_at_is_not_written_and_the_page_says_so() {
     let tab = opened(&machine, &mut browser);
     scope(|scope| {
         let submitted = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
-        browser.until(&tab, APPROVE);
+        look(&mut browser, &tab);
         machine.put("a.txt", "one\nmine\n");
         browser.press(&tab, "a");
         let (stale, code) = submitted.join().unwrap();
@@ -185,7 +218,7 @@ fn names_and_contents_are_shown_as_they_are_and_do_nothing_to_the_page() {
     let document = create("it's &lt;b&gt; 'new'.txt", &text);
     scope(|scope| {
         let submitted = scope.spawn(|| machine.submit(&server, &document));
-        browser.until(&tab, APPROVE);
+        look(&mut browser, &tab);
         let shown = browser.text(&tab);
         for part in [hostile, "it's &lt;b&gt;", "admin\\u{202e} \\u{200b}", "\\u{2066}", "\\u{1b}[2J", "onerror"] {
             assert!(shown.contains(part), "{part}: {shown}");
@@ -217,7 +250,7 @@ fn five_hundred_files_and_a_line_of_ten_megabytes_stay_usable() {
     scope(|scope| {
         let files = (0..500).map(|number| per_file::create(&format!("f{number:03}.txt"))).collect();
         let outcome = scope.spawn(move || caller.outcome("r", files));
-        browser.until(&tab, APPROVE);
+        look(&mut browser, &tab);
         browser.until_shown(&tab, "500 files, +500 -0");
         // What is far below is not drawn before it is looked at.
         assert_eq!(browser.eval(&tab, "document.querySelectorAll('.row').length < 400"), true);
@@ -227,7 +260,7 @@ fn five_hundred_files_and_a_line_of_ten_megabytes_stay_usable() {
         assert_eq!(outcome.join().unwrap().1, v1::BatchState::Applied);
 
         let submitted = scope.spawn(|| machine.submit(&server, &document));
-        browser.until(&tab, APPROVE);
+        look(&mut browser, &tab);
         let shown = browser.text(&tab);
         assert!(shown.contains("and 9,998,001 more characters: show"), "{}", &shown[..shown.len().min(2000)]);
         browser.click(&tab, ".more");
@@ -297,7 +330,7 @@ fn a_workspace_without_an_agent_is_shown_too_and_only_to_this_machine() {
     browser.click(&tab, "#past button");
     browser.until_shown(&tab, "+ two");
     browser.press(&tab, "u");
-    browser.until(&tab, APPROVE);
+    browser.until_shown(&tab, "Approve (a)");
     browser.press(&tab, "a");
     eventually("it is taken back", || machine.files() == [("a.txt".to_owned(), "one\n".to_owned())]);
     assert!(!browser.picture(&tab).is_empty());

@@ -18,7 +18,7 @@ const ENDED: usize = 50;
 const TOLD: Duration = Duration::from_secs(30);
 
 /// The questions of one process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Board {
     state: Mutex<State>,
     /// Counts what changed, for those who watch.
@@ -67,7 +67,7 @@ pub(super) struct Ended {
     title: String,
     totals: String,
     /// How, in words: `approved in the browser`.
-    pub(super) how: String,
+    how: String,
     /// What became of it then, once that is known.
     outcome: Option<String>,
     /// Whether `outcome` says that it failed.
@@ -118,12 +118,6 @@ pub(super) enum NotTaken {
     NoFile(usize),
 }
 
-impl Default for Board {
-    fn default() -> Self {
-        Self { state: Mutex::default(), version: watch::Sender::new(0) }
-    }
-}
-
 impl Board {
     /// Puts a question up, until what is returned ends.
     pub(crate) fn ask(self: &Arc<Self>, title: &str, shown: Arc<Shown>, subject: Sha256Digest) -> Asked {
@@ -153,10 +147,7 @@ impl Board {
     pub(super) async fn answer(&self, number: u64, subject: Sha256Digest, verdict: Verdict) -> Result<Ended, NotTaken> {
         let told = {
             let mut state = self.state();
-            let Some(waiting) = state.waiting.get_mut(&number) else {
-                let ended = state.ended.iter().find(|ended| ended.number == number);
-                return Err(ended.map_or(NotTaken::Gone, |ended| NotTaken::Ended(ended.words())));
-            };
+            let Some(waiting) = state.waiting.get_mut(&number) else { return Err(state.over(number)) };
             if waiting.question.subject != subject {
                 return Err(NotTaken::Changed);
             }
@@ -168,11 +159,7 @@ impl Board {
         };
         match tokio::time::timeout(TOLD, told).await {
             Ok(Ok(ended)) => Ok(ended),
-            _ => {
-                let state = self.state();
-                let ended = state.ended.iter().find(|ended| ended.number == number);
-                Err(ended.map_or(NotTaken::Gone, |ended| NotTaken::Ended(ended.words())))
-            }
+            _ => Err(self.state().over(number)),
         }
     }
 
@@ -205,10 +192,13 @@ impl Board {
     }
 }
 
-impl Ended {
-    /// How it ended, for someone who answers too late.
-    fn words(&self) -> String {
-        format!("it was {} before; nothing changed by this answer", self.how)
+impl State {
+    /// Why an answer to a question comes too late.
+    fn over(&self, number: u64) -> NotTaken {
+        let ended = self.ended.iter().find(|ended| ended.number == number);
+        ended.map_or(NotTaken::Gone, |Ended { how, .. }| {
+            NotTaken::Ended(format!("it was {how} before; nothing changed by this answer"))
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 
 const CHUNK = 400; // lines that are drawn at once
 const $ = (id) => document.getElementById(id);
-const state = { version: -1, board: { waiting: [], ended: [] }, past: [], chosen: null, drawn: null, split: false, file: 0, wrong: new Map() };
+const state = { version: -1, board: { waiting: [], ended: [] }, past: [], chosen: null, drawn: null, wanted: null, split: false, file: 0, wrong: new Map() };
 
 function el(name, props = {}, ...children) {
   const { aria = {}, ...rest } = props;
@@ -67,7 +67,7 @@ function draw(change) {
   const main = $("main");
   main.classList.toggle("split", state.split);
   if (change === null) {
-    main.replaceChildren(el("p", { textContent: "Choose a batch. What waits for you appears by itself." }));
+    main.replaceChildren(el("p", { textContent: "Choose a batch: n shows the first that waits." }));
     return;
   }
   const isQuestion = state.chosen.number !== undefined;
@@ -330,12 +330,12 @@ function refuse() {
 async function undo() {
   if (state.chosen?.id === undefined) return;
   // The question may be on the board before this call is answered.
-  state.next = true;
+  state.wanted = `Taking back batch ${state.chosen.id}`;
   try {
     await ask(`${base(state.chosen)}/undo`, {});
     say("What taking it back would do waits for you now.");
   } catch (error) {
-    state.next = false;
+    state.wanted = null;
     say(error.message, true);
   }
 }
@@ -383,21 +383,21 @@ document.addEventListener("keydown", (event) => {
 $("layout").onclick = lay;
 $("help").onclick = () => $("keys").showModal();
 
-// Takes over what waits now. What is being looked at stays, unless it is over.
+// Takes over what waits now. What is being looked at stays, unless it is over; then nothing takes its place by itself: a key that
+// was meant for it must not decide about another one.
 async function take(board) {
-  const before = new Set(state.board.waiting.map((one) => one.number));
   const wasQuestion = state.chosen?.number !== undefined;
   Object.assign(state, { board, version: board.version });
   state.past = await ask("/api/past");
-  const fresh = board.waiting.find((one) => !before.has(one.number));
+  const wanted = board.waiting.find((one) => one.title === state.wanted);
   if (wasQuestion && !question()) {
     const ended = board.ended.find((one) => one.number === state.chosen.number);
     if (ended) say(`${ended.title} was ${[ended.how, ended.outcome].filter(Boolean).join(": ")}.`, ended.hasFailed);
     $("refusing").close();
-    await choose(board.waiting[0] ? { number: board.waiting[0].number } : null);
-  } else if (fresh && (state.chosen === null || state.next)) {
-    state.next = false;
-    await choose({ number: fresh.number });
+    await choose(null);
+  } else if (wanted) {
+    state.wanted = null;
+    await choose({ number: wanted.number });
   } else {
     listed();
   }
