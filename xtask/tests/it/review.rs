@@ -54,6 +54,7 @@ fn a_person_approves_one_batch_refuses_another_with_a_reason_and_takes_the_first
     scope(|scope| {
         let applied = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
         look(&mut browser, &tab);
+        browser.until_shown(&tab, "+ two");
         let shown = browser.text(&tab);
         for part in ["1 file, +1 -0", "modified a.txt", "label \"two\"", "sha256:", "+ two"] {
             assert!(shown.contains(part), "{part}: {shown}");
@@ -219,6 +220,7 @@ fn names_and_contents_are_shown_as_they_are_and_do_nothing_to_the_page() {
     scope(|scope| {
         let submitted = scope.spawn(|| machine.submit(&server, &document));
         look(&mut browser, &tab);
+        browser.until_shown(&tab, "plain");
         let shown = browser.text(&tab);
         for part in [hostile, "it's &lt;b&gt;", "admin\\u{202e} \\u{200b}", "\\u{2066}", "\\u{1b}[2J", "onerror"] {
             assert!(shown.contains(part), "{part}: {shown}");
@@ -258,11 +260,11 @@ fn five_hundred_files_and_a_line_of_ten_megabytes_stay_usable() {
         browser.until(&tab, "document.querySelectorAll('#file-499 .row').length > 0");
         browser.press(&tab, "a");
         assert_eq!(outcome.join().unwrap().1, v1::BatchState::Applied);
+        browser.until_shown(&tab, "Nothing waits.");
 
         let submitted = scope.spawn(|| machine.submit(&server, &document));
         look(&mut browser, &tab);
-        let shown = browser.text(&tab);
-        assert!(shown.contains("and 9,998,001 more characters: show"), "{}", &shown[..shown.len().min(2000)]);
+        browser.until_shown(&tab, "and 9,998,001 more characters: show");
         browser.click(&tab, ".more");
         browser.until_shown(&tab, "and 9,898,001 more characters: show");
         browser.press(&tab, "a");

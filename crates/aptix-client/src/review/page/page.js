@@ -35,7 +35,9 @@ async function ask(path, body) {
 // What is chosen: a question by its number, or a batch of the history by its id.
 const key = (chosen) => chosen && (chosen.number !== undefined ? `w${chosen.number}` : `p${chosen.id}`);
 const base = (chosen) => (chosen.number !== undefined ? `/api/waiting/${chosen.number}` : `/api/past/${encodeURIComponent(chosen.id)}`);
-const question = () => state.board.waiting.find((waiting) => waiting.number === state.chosen?.number);
+const asked = (chosen) => state.board.waiting.find((waiting) => waiting.number === chosen?.number);
+// The question that is drawn: what is answered is what is seen, whatever was chosen since.
+const question = () => (state.drawn && asked(state.drawn.chosen) ? state.drawn : null);
 
 function listed() {
   const { waiting } = state.board;
@@ -57,8 +59,8 @@ async function choose(chosen) {
   if (key(chosen) !== key(state.chosen)) state.wrong.clear();
   Object.assign(state, { chosen, file: 0 });
   listed();
-  const change = chosen === null ? null : chosen.number !== undefined ? question() : await ask(base(chosen)).catch((error) => say(error.message, true));
-  if (key(chosen) === key(state.chosen)) draw(change ?? null);
+  const change = chosen === null ? null : chosen.number !== undefined ? asked(chosen) : await ask(base(chosen)).catch((error) => say(error.message, true));
+  if (key(chosen) === key(state.chosen)) draw(change ? { chosen, ...change } : null);
 }
 
 function draw(change) {
@@ -70,14 +72,14 @@ function draw(change) {
     main.replaceChildren(el("p", { textContent: "Choose a batch: n shows the first that waits." }));
     return;
   }
-  const isQuestion = state.chosen.number !== undefined;
+  const isQuestion = change.chosen.number !== undefined;
   const deciding = el("div", { className: "deciding" });
   if (isQuestion) {
     deciding.append(
       el("button", { type: "button", id: "approve", className: "yes", onclick: approve }, "Approve (a)"),
       el("button", { type: "button", id: "refuse", onclick: refuse }, "Refuse (r)"),
       el("span", { className: "digest", textContent: `sha256:${change.digest}` }));
-  } else if (state.past.find((one) => one.id === state.chosen.id)?.canBeUndone) {
+  } else if (state.past.find((one) => one.id === change.chosen.id)?.canBeUndone) {
     deciding.append(el("button", { type: "button", id: "undo", onclick: undo }, "Take back (u)"));
   }
   main.replaceChildren(
@@ -95,10 +97,10 @@ function section(change, file, at) {
   const lines = el("div", { className: "lines" });
   const head = el("header", {}, el("h3", { textContent: file.title }));
   if (file.attention) head.append(el("p", { className: "attention", textContent: file.attention }));
-  if (change.isPerFile && state.chosen.number !== undefined) head.append(choice(file, at));
+  if (change.isPerFile && change.chosen.number !== undefined) head.append(choice(file, at));
   const node = el("section", { className: "file", id: `file-${at}`, aria: { label: file.title } }, head, lines);
   lines.style.minHeight = `calc(${Math.min(file.lines, CHUNK)} * var(--row))`;
-  onceSeen(lines, () => load(file, lines));
+  onceSeen(lines, () => load(`${base(change.chosen)}/files/${file.index}`, file, lines));
   return node;
 }
 
@@ -128,8 +130,7 @@ function onceSeen(node, then) {
   watcher.observe(node);
 }
 
-async function load(file, into) {
-  const from = `${base(state.chosen)}/files/${file.index}`;
+async function load(from, file, into) {
   let lines;
   try {
     lines = await ask(from);
@@ -296,8 +297,7 @@ function pieces(row, code) {
 }
 
 async function decide(body) {
-  const { number } = state.chosen;
-  const digest = state.drawn.digest;
+  const { chosen: { number }, digest } = state.drawn;
   try {
     const ended = await ask(`/api/waiting/${number}`, { digest, ...body });
     say(`${ended.title} was ${ended.how}.`);
@@ -315,12 +315,12 @@ function approve() {
 function refuse() {
   if (!question()) return;
   const dialog = $("refusing");
-  const asked = state.chosen.number;
+  const { number } = state.drawn.chosen;
   $("reason").value = "";
   dialog.returnValue = "";
   dialog.onclose = () => {
     if (dialog.returnValue !== "refuse") return;
-    if (state.chosen?.number === asked) decide({ approve: false, reason: $("reason").value });
+    if (question()?.chosen.number === number) decide({ approve: false, reason: $("reason").value });
     else say("The batch was decided meanwhile: nothing was refused.", true);
   };
   dialog.showModal();
@@ -328,11 +328,12 @@ function refuse() {
 }
 
 async function undo() {
-  if (state.chosen?.id === undefined) return;
+  const id = state.drawn?.chosen.id;
+  if (id === undefined) return;
   // The question may be on the board before this call is answered.
-  state.wanted = `Taking back batch ${state.chosen.id}`;
+  state.wanted = `Taking back batch ${id}`;
   try {
-    await ask(`${base(state.chosen)}/undo`, {});
+    await ask(`${base({ id })}/undo`, {});
     say("What taking it back would do waits for you now.");
   } catch (error) {
     state.wanted = null;
@@ -390,7 +391,7 @@ async function take(board) {
   Object.assign(state, { board, version: board.version });
   state.past = await ask("/api/past");
   const wanted = board.waiting.find((one) => one.title === state.wanted);
-  if (wasQuestion && !question()) {
+  if (wasQuestion && !asked(state.chosen)) {
     const ended = board.ended.find((one) => one.number === state.chosen.number);
     if (ended) say(`${ended.title} was ${[ended.how, ended.outcome].filter(Boolean).join(": ")}.`, ended.hasFailed);
     $("refusing").close();
