@@ -37,6 +37,16 @@ fn opened(machine: &Machine, browser: &mut Browser) -> Tab {
     tab
 }
 
+/// A machine with these files of one line, an agent that asks, and the page open in a browser; `None` where there is no browser.
+fn reviewing(files: &[&str]) -> Option<(Machine, (Server, Running), Browser, Tab)> {
+    let machine = Machine::new();
+    files.iter().for_each(|name| machine.put(name, "one\n"));
+    let asking = asking(&machine);
+    let mut browser = Browser::start()?;
+    let tab = opened(&machine, &mut browser);
+    Some((machine, asking, browser, tab))
+}
+
 /// Waits for a batch and looks at it.
 #[track_caller]
 fn look(browser: &mut Browser, tab: &Tab) {
@@ -46,11 +56,7 @@ fn look(browser: &mut Browser, tab: &Tab) {
 
 #[test]
 fn a_person_approves_one_batch_refuses_another_with_a_reason_and_takes_the_first_back() {
-    let machine = Machine::new();
-    machine.put("a.txt", "one\n");
-    let (server, _agent) = asking(&machine);
-    let Some(mut browser) = Browser::start() else { return };
-    let tab = opened(&machine, &mut browser);
+    let Some((machine, (server, _agent), mut browser, tab)) = reviewing(&["a.txt"]) else { return };
     scope(|scope| {
         let applied = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
         look(&mut browser, &tab);
@@ -89,13 +95,7 @@ fn a_person_approves_one_batch_refuses_another_with_a_reason_and_takes_the_first
 
 #[test]
 fn each_file_of_a_batch_that_is_applied_file_by_file_is_decided_by_itself() {
-    let machine = Machine::new();
-    for name in ["a.txt", "b.txt"] {
-        machine.put(name, "one\n");
-    }
-    let (server, _agent) = asking(&machine);
-    let Some(mut browser) = Browser::start() else { return };
-    let tab = opened(&machine, &mut browser);
+    let Some((machine, (server, _agent), mut browser, tab)) = reviewing(&["a.txt", "b.txt"]) else { return };
     let mut caller = Caller::of(&server);
     scope(|scope| {
         let files = vec![replace("a.txt", "one", "1"), replace("b.txt", "one", "1")];
@@ -160,11 +160,7 @@ fn of_two_tabs_one_decides_and_the_other_is_told() {
 /// A key that was meant for one batch decides about no other, whatever comes to the page meanwhile.
 #[test]
 fn what_comes_next_is_not_decided_before_it_is_looked_at() {
-    let machine = Machine::new();
-    machine.put("a.txt", "one\n");
-    let (server, _agent) = asking(&machine);
-    let Some(mut browser) = Browser::start() else { return };
-    let tab = opened(&machine, &mut browser);
+    let Some((machine, (server, _agent), mut browser, tab)) = reviewing(&["a.txt"]) else { return };
     let mut caller = Caller::of(&server);
     scope(|scope| {
         let first = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
@@ -191,11 +187,7 @@ fn browser_address(machine: &Machine) -> String {
 
 #[test]
 fn what_changed_while_it_was_looked_at_is_not_written_and_the_page_says_so() {
-    let machine = Machine::new();
-    machine.put("a.txt", "one\n");
-    let (server, _agent) = asking(&machine);
-    let Some(mut browser) = Browser::start() else { return };
-    let tab = opened(&machine, &mut browser);
+    let Some((machine, (server, _agent), mut browser, tab)) = reviewing(&["a.txt"]) else { return };
     scope(|scope| {
         let submitted = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
         look(&mut browser, &tab);
@@ -210,10 +202,7 @@ fn what_changed_while_it_was_looked_at_is_not_written_and_the_page_says_so() {
 
 #[test]
 fn names_and_contents_are_shown_as_they_are_and_do_nothing_to_the_page() {
-    let machine = Machine::new();
-    let (server, _agent) = asking(&machine);
-    let Some(mut browser) = Browser::start() else { return };
-    let tab = opened(&machine, &mut browser);
+    let Some((machine, (server, _agent), mut browser, tab)) = reviewing(&[]) else { return };
     let hostile = "<img src=x onerror=\"window.hit=1\"></div><script>window.hit=1</script>";
     let text = format!("{hostile}\nif (admin\u{202e} \u{200b}){{\u{2066}\n\u{1b}[2J\nplain\r\n");
     let document = create("it's &lt;b&gt; 'new'.txt", &text);
@@ -243,10 +232,7 @@ fn names_and_contents_are_shown_as_they_are_and_do_nothing_to_the_page() {
 
 #[test]
 fn five_hundred_files_and_a_line_of_ten_megabytes_stay_usable() {
-    let machine = Machine::new();
-    let (server, _agent) = asking(&machine);
-    let Some(mut browser) = Browser::start() else { return };
-    let tab = opened(&machine, &mut browser);
+    let Some((machine, (server, _agent), mut browser, tab)) = reviewing(&[]) else { return };
     let mut caller = Caller::of(&server);
     let document = create("long.txt", &"x".repeat(10_000_000));
     scope(|scope| {
