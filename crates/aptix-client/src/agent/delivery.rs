@@ -30,17 +30,17 @@ const REPORTS: usize = 10_000;
 
 /// Delivers all reports that wait, in the order in which their batches ended; those that cannot be delivered now keep waiting.
 pub(super) async fn deliver_all(session: &Session) -> Result<(), AgentError> {
-    later(deliver_waiting(session).await)
+    later(deliver_waiting(session).await).map(drop)
 }
 
-/// Postpones what cannot be delivered because the disk is full or too many files are open.
-fn later(delivered: Result<(), AgentError>) -> Result<(), AgentError> {
+/// Postpones what cannot be delivered because the disk is full or too many files are open; nothing then.
+fn later<T>(delivered: Result<T, AgentError>) -> Result<Option<T>, AgentError> {
     match delivered {
         Err(AgentError::Outbox(error)) if error.will_pass() => {
             tracing::warn!(%error, "reports wait");
-            Ok(())
+            Ok(None)
         }
-        delivered => delivered,
+        delivered => delivered.map(Some),
     }
 }
 
@@ -58,7 +58,7 @@ async fn deliver_waiting(session: &Session) -> Result<(), AgentError> {
 
 /// Delivers one receipt if that is possible now.
 pub(super) async fn deliver(session: &Session, pending: Pending) -> Result<(), AgentError> {
-    later(deliver_now(session, pending).await)
+    later(deliver_now(session, pending).await).map(drop)
 }
 
 async fn deliver_now(session: &Session, pending: Pending) -> Result<(), AgentError> {
@@ -73,13 +73,22 @@ async fn deliver_now(session: &Session, pending: Pending) -> Result<(), AgentErr
                 "a report waits for another workspace; serve that one to deliver it");
             Ok(())
         }
-        Some(receipt) => send(session, &receipt, false).await,
-        None => send(session, &session.receipt(batch, report::lost()), true).await,
+        Some(receipt) => send(session, &receipt, false).await.map(drop),
+        None => send(session, &session.receipt(batch, report::lost()), true).await.map(drop),
     }
 }
 
+/// What became of a report that was sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sent {
+    /// The server has it, or will not take it.
+    Settled,
+    /// It was not answered for good.
+    Unsettled,
+}
+
 /// Sends a receipt, and acknowledges it once the server has it. The workspace of one that is lost is not known.
-async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<(), AgentError> {
+async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<Sent, AgentError> {
     let traced = Traced::begin(session.trace(receipt.batch));
     let (batch, outcome) = (receipt.batch, receipt.report.outcome);
     let mut backoff = DELIVERY;
@@ -88,18 +97,19 @@ async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<(),
             Ok(Reported { origin, request_id }) => {
                 let trace = Trace { origin, request: Some(request_id), ..traced.trace };
                 Traced { trace, ..traced }.log(Event::Reported(outcome.into(), None));
-                return acknowledge(session, receipt).await;
+                acknowledge(session, receipt).await?;
+                return Ok(Sent::Settled);
             }
             Err(error) => error,
         };
         match error.reason() {
-            Some(Reason::NotFound) if is_lost => return Ok(()),
+            Some(Reason::NotFound) if is_lost => return Ok(Sent::Settled),
             Some(Reason::ResultFinal) if outcome.has_applied() => match session.connection.get(batch).await {
                 Ok(record) if ended_unapplied(record.state) => {
                     tracing::warn!(BatchId = %batch, state = %record.state,
                         "the batch was applied here and has another end at the server: its change is reported as a batch of this workstation");
                     session.add_unapplied(receipt);
-                    return Ok(());
+                    return Ok(Sent::Settled);
                 }
                 Err(error) if error.is_passing() => {}
                 Ok(_) | Err(_) => return drop_report(session, receipt, &error).await,
@@ -108,7 +118,7 @@ async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<(),
             Some(Reason::LeaseLost) => {
                 tracing::warn!(BatchId = %batch, %error, "the report waits for a new connection");
                 session.alive.cancel();
-                return Ok(());
+                return Ok(Sent::Unsettled);
             }
             // The server lost it between the question and the report, or it never came whole.
             Some(Reason::BlobMissing | Reason::HashFailed) => {}
@@ -116,16 +126,16 @@ async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<(),
             _ => {
                 tracing::error!(BatchId = %batch, %error, "the server refuses the report, it is kept");
                 session.refuse(batch);
-                return Ok(());
+                return Ok(Sent::Settled);
             }
         }
         tracing::warn!(BatchId = %batch, %error, "the report is tried again");
         tokio::select! {
             () = tokio::time::sleep(backoff.wait_after(&error)) => {}
-            () = session.alive.cancelled() => return Ok(()),
+            () = session.alive.cancelled() => return Ok(Sent::Unsettled),
         }
     }
-    Ok(())
+    Ok(Sent::Unsettled)
 }
 
 /// Whether a batch in this state has ended, and neither the whole nor a part of it by being applied.
@@ -134,10 +144,11 @@ pub(super) fn ended_unapplied(state: BatchState) -> bool {
 }
 
 /// Drops the report of a batch of which the server has another end on record.
-async fn drop_report(session: &Session, receipt: &Receipt, error: &CallError) -> Result<(), AgentError> {
+async fn drop_report(session: &Session, receipt: &Receipt, error: &CallError) -> Result<Sent, AgentError> {
     tracing::warn!(BatchId = %receipt.batch, outcome = ?receipt.report.outcome, %error,
         "the server has another end of the batch on record, the report is dropped");
-    acknowledge(session, receipt).await
+    acknowledge(session, receipt).await?;
+    Ok(Sent::Settled)
 }
 
 /// The receipt of a batch; nothing where it is lost. One that cannot be read, or names another batch, is set aside and
@@ -183,8 +194,20 @@ fn new_contents(report: &Report) -> Vec<Sha256Digest> {
     changed.filter_map(|file| Some(file.written?.sha256)).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Reports a batch again that ended here and was acknowledged: to a server whose data directory was restored.
+/// Reports a batch again that ended here and was acknowledged: to a server whose data directory was restored. No redelivery knows of
+/// that report: it is tried until the server has answered, or the connection is lost and the batch comes again.
 pub(super) async fn deliver_again(session: &Session, batch: BatchId) -> Result<(), AgentError> {
+    let mut backoff = DELIVERY;
+    while later(send_again(session, batch).await)? != Some(Sent::Settled) {
+        tokio::select! {
+            () = tokio::time::sleep(backoff.wait()) => {}
+            () = session.alive.cancelled() => break,
+        }
+    }
+    Ok(())
+}
+
+async fn send_again(session: &Session, batch: BatchId) -> Result<Sent, AgentError> {
     let kept = session.agent.blocking(move |agent| reported::find(&agent.local, batch)).await??;
     let own = |receipt: &Receipt| receipt.workspace == session.agent.service.workspace && receipt.batch == batch;
     let receipt = match kept.and_then(|bytes| receipt::decode(&bytes).ok()).filter(own) {
@@ -193,7 +216,7 @@ pub(super) async fn deliver_again(session: &Session, batch: BatchId) -> Result<(
     };
     tracing::warn!(BatchId = %batch, outcome = ?receipt.report.outcome,
         "the server was set back: the batch ended here before, its report is sent again");
-    later(send(session, &receipt, false).await)
+    send(session, &receipt, false).await
 }
 
 /// Whether every new content that the server lacks is still kept. One that cannot be asked now is asked again.

@@ -1,7 +1,8 @@
 //! Batches that were freed to be applied and whose end the server's events have not stated yet.
 //!
-//! The agent resumes before the event that freed such a batch, although the batch is applied and reported: a server that is
-//! restored to a state between the two events has the batch open again, and only that event hands it to the agent once more.
+//! The agent never resumes between the event that freed a batch and the one that ended it, although the batch is applied and
+//! reported: a server that is restored to a state between the two has the batch open again, and only the first of them hands it to
+//! the agent once more. A position before both tells nothing of that restore, and needs to tell nothing.
 
 use std::collections::VecDeque;
 
@@ -9,7 +10,7 @@ use aptix_model::id::{BatchId, Revision};
 
 use crate::connection::Position;
 
-/// Batches that hold the position back. Beyond them the one that was freed first holds nothing back any more.
+/// Batches that are remembered. Beyond them the one that was freed first holds the position back no more.
 const MOST: usize = 4096;
 
 /// What an event means for the position to resume from.
@@ -21,7 +22,7 @@ pub(super) enum Step {
     Ends(BatchId),
 }
 
-/// The batches that hold the position back, in the order in which they were freed.
+/// The batches that were freed behind the position to resume from, in the order in which they were freed.
 #[derive(Debug, Default)]
 pub(super) struct OpenBatches {
     batches: VecDeque<OpenBatch>,
@@ -30,7 +31,9 @@ pub(super) struct OpenBatches {
 #[derive(Debug)]
 struct OpenBatch {
     batch: BatchId,
-    /// The position before the event that freed it.
+    /// The event that freed it.
+    freed: Revision,
+    /// The position before that event.
     before: Position,
     /// The event that ended it, once that has arrived.
     ended: Option<Revision>,
@@ -45,7 +48,7 @@ impl OpenBatches {
                 if self.batches.len() >= MOST {
                     self.batches.pop_front();
                 }
-                self.batches.push_back(OpenBatch { batch, before, ended: None });
+                self.batches.push_back(OpenBatch { batch, freed: revision, before, ended: None });
             }
             Step::Ends(batch) => {
                 if let Some(open) = self.batches.iter_mut().find(|open| open.batch == batch) {
@@ -60,12 +63,19 @@ impl OpenBatches {
         self.batches.retain(|open| open.batch != batch);
     }
 
-    /// The position to resume from when everything up to `handled` was handled.
+    /// The position to resume from when everything up to `handled` was handled: the last one that is not between the two events of
+    /// any batch.
     pub(super) fn resume(&mut self, handled: Position) -> Position {
-        // Between the two events of a batch nothing resumes.
-        self.batches.retain(|open| open.ended.is_none_or(|revision| revision > handled.revision()));
-        let first = self.batches.front().map(|open| open.before);
-        first.filter(|before| before.revision() < handled.revision()).unwrap_or(handled)
+        let mut position = handled;
+        // Where one batch moves it back, it may come to lie between the events of others, which were all freed earlier.
+        for open in self.batches.iter().rev() {
+            let at = position.revision();
+            if open.freed <= at && open.ended.is_none_or(|ended| ended > at) {
+                position = open.before;
+            }
+        }
+        self.batches.retain(|open| open.ended.is_none_or(|ended| ended > position.revision()));
+        position
     }
 }
 
@@ -96,7 +106,7 @@ mod tests {
         assert_eq!(open.resume(at(7)), at(4));
         note(&mut open, Step::Ends(id(1)), 9);
         assert_eq!(open.resume(at(8)), at(4), "the end has arrived, and what comes before it is not handled");
-        assert_eq!(open.resume(at(9)), at(5), "the other one is open");
+        assert_eq!(open.resume(at(9)), at(4), "the other one is open, and what comes before it is between the events of this one");
         note(&mut open, Step::Ends(id(2)), 10);
         note(&mut open, Step::Ends(id(3)), 11);
         assert_eq!(open.resume(at(11)), at(11));

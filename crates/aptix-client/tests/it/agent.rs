@@ -190,6 +190,20 @@ async fn a_batch_that_comes_again_is_not_applied_again_over_what_the_user_wrote(
     assert!(reports.contains(&Some(again)), "a server that has forgotten the report is sent it again: {reports:?}");
 }
 
+/// Nothing else tries the report of a batch that the outbox has no more.
+#[tokio::test]
+async fn a_report_that_is_sent_again_is_tried_until_the_server_answers() {
+    let scene = Scene::set(Approve::Auto);
+    let theirs = || batch(1, "a.txt", write("theirs\n", true));
+    scene.server.send(theirs());
+    scene.report(1, 1).await;
+    eventually("the receipt is forgotten", || scene.outbox() == 0).await;
+    scene.server.script.lock().unwrap().refuse_report = vec![Status::unavailable(""); 8].into();
+    scene.server.send(theirs());
+    assert_eq!(scene.report(1 + 8 + 1, 1).await.outcome(), v1::Outcome::Applied);
+    assert!(scene.server.script.lock().unwrap().refuse_report.is_empty());
+}
+
 /// A server that has forgotten a batch gets a report that it ended, though the first report is gone.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "the test removes what the agent kept")]
