@@ -66,6 +66,9 @@ struct Args {
     /// Of that history, play only the steps with these numbers
     #[arg(long, value_name = "N,N", requires = "only", value_delimiter = ',')]
     keep: Option<Vec<usize>>,
+    /// Print what the server and the agents of that history log, filtered as by APTIX_LOG
+    #[arg(long, value_name = "FILTER", requires = "only")]
+    log: Option<String>,
     /// Play the histories alone, without the planted defects
     #[arg(long)]
     no_defects: bool,
@@ -80,6 +83,9 @@ struct Args {
 fn main() -> Result<()> {
     let args = Args::parse();
     clock::own_time_of_day(args.skip_nothing)?;
+    if let Some(filter) = &args.log {
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    }
     let (count, begun) = (args.count.unwrap_or(if args.long { 10_000 } else { 100 }), Instant::now());
     if !args.no_defects && args.only.is_none() {
         plant(args.seed)?;
