@@ -414,9 +414,7 @@ impl Play {
     /// Whether a batch was taken back; asked for in the same way. Of one that is there no more, the events say it.
     async fn is_reverted(&self, known: &Acknowledged, lives: &BTreeMap<String, Life>) -> Result<bool> {
         if known.is_gone {
-            let reverts = |batch: &usize| matches!(self.stored.get(batch), Some(Call { kind: Kind::Revert { of }, .. }) if *of == known.id);
-            let mut by = self.acknowledged.iter().filter(|(batch, _)| reverts(batch));
-            return Ok(by.any(|(_, by)| lives.get(&by.id).is_some_and(|life| life.state == BatchState::Applied)));
+            return Ok(self.was_taken_back(&known.id, lives));
         }
         let request = v1::GetBatchRequest {
             workspace_id: workspace(known.workspace),
@@ -431,6 +429,15 @@ impl Play {
             pass(LOOK).await;
         }
         Ok(batches.get_batch(request).await?.into_inner().batch.is_some_and(|batch| !batch.reverted_by.is_empty()))
+    }
+
+    /// Whether a batch was taken back, as the events have it: by one that was not taken back itself.
+    fn was_taken_back(&self, of: &str, lives: &BTreeMap<String, Life>) -> bool {
+        let takes_back =
+            |batch| matches!(self.stored.get(batch), Some(Call { kind: Kind::Revert { of: id }, .. }) if id == of);
+        let is_applied = |by: &Acknowledged| lives.get(&by.id).is_some_and(|life| life.state == BatchState::Applied);
+        let mut by = self.acknowledged.iter().filter(|(batch, by)| takes_back(batch) && is_applied(by));
+        by.any(|(_, by)| !self.was_taken_back(&by.id, lives))
     }
 
     async fn on_disk(
