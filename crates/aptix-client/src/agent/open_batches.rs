@@ -106,7 +106,11 @@ mod tests {
         assert_eq!(open.resume(at(7)), at(4));
         note(&mut open, Step::Ends(id(1)), 9);
         assert_eq!(open.resume(at(8)), at(4), "the end has arrived, and what comes before it is not handled");
-        assert_eq!(open.resume(at(9)), at(4), "the other one is open, and what comes before it is between the events of this one");
+        assert_eq!(
+            open.resume(at(9)),
+            at(4),
+            "the other one is open, and what comes before it is between the events of this one"
+        );
         note(&mut open, Step::Ends(id(2)), 10);
         note(&mut open, Step::Ends(id(3)), 11);
         assert_eq!(open.resume(at(11)), at(11));
