@@ -31,11 +31,11 @@ pub mod connection;
 pub mod live;
 #[cfg(feature = "mcp")]
 pub mod mcp;
-#[cfg(feature = "agent")]
+#[cfg(feature = "person")]
 mod person;
 pub mod policy;
 pub mod present;
-#[cfg(feature = "agent")]
+#[cfg(feature = "person")]
 pub mod review;
 #[cfg(any(feature = "agent", feature = "mcp"))]
 mod tools;

@@ -20,6 +20,7 @@ use aptix_model::tools::result::tool_result::DIFF_BYTES;
 use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::Effect;
 
+use super::called::Called;
 use super::hunks::{CallNumber, Caller};
 use super::tried::Tried;
 use super::until::Until;
@@ -27,6 +28,7 @@ use crate::apply::acting::Acting;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::traced::Traced;
 use crate::apply::{ApplyOptions, Mode, Refusal, apply};
+use crate::person::user::user;
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 use crate::policy::places::Places;
@@ -143,21 +145,24 @@ impl Author {
         Caller { member, connection: &self.name, call, now: self.now() }
     }
 
-    /// Applies the batch of a call, as it was planned if it was prepared, unless `check` refuses the proposal. The caller logs
-    /// the outcome.
+    /// Applies the batch of a call, as it was planned if it was prepared, unless `check` refuses the proposal or a person does. The
+    /// caller logs the outcome.
     pub(super) fn apply(
         &self,
-        call: &Traced,
+        called: &Called,
         wording: Wording,
         (batch, prepared): (&Batch, Option<&Plan>),
         until: &Until,
         check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
     ) -> Tried {
-        call.log(Event::Received(batch));
-        let id = call.trace.batch.unwrap_or_else(mint);
-        let outcome = self.attempt(call, id, (batch, prepared), until, check);
+        let Called { traced, consent, .. } = called;
+        if consent.is_first() {
+            traced.log(Event::Received(batch));
+        }
+        let id = traced.trace.batch.unwrap_or_else(mint);
+        let outcome = self.attempt(called, id, (batch, prepared), until, check);
         let outcome = outcome.map_err(|refusal| in_words(refusal, wording, batch));
-        if let (Err(refusal), Ok(policy)) = (&outcome, self.policy()) {
+        if let (Err(refusal), Ok(policy), false) = (&outcome, self.policy(), consent.is_asking()) {
             refused::keep(&self.workspace, &policy, (id, &self.actor()), batch, &refusal.failures);
         }
         let outcome = outcome.map_err(|refusal| self.for_model(refusal));
@@ -166,30 +171,29 @@ impl Author {
 
     fn attempt(
         &self,
-        call: &Traced,
+        called: &Called,
         id: BatchId,
         (batch, prepared): (&Batch, Option<&Plan>),
         until: &Until,
         check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
     ) -> Result<Report, Refusal> {
-        let (policy, actor) = (self.policy()?, self.actor());
+        let (policy, actor, person) = (self.policy()?, self.actor(), user());
         let options = ApplyOptions {
             policy: &policy,
-            origin: &call.trace.origin,
+            origin: &called.traced.trace.origin,
             diff_bytes: DIFF_BYTES,
             mode: Mode::CommitNamed { batch: id },
             prepared,
-            acting: Acting::of(&actor),
+            acting: Acting { person: Some(&person), ..Acting::of(&actor) },
         };
         let mut report = apply(&self.workspace, batch, options, &mut |proposal| {
-            let unanswered = proposal.unanswered();
-            if !unanswered.is_empty() {
-                return Decision::Refuse(unanswered);
-            }
             if let Err(failure) = check(proposal) {
                 return Decision::Refuse(vec![failure]);
             }
-            if until.is_over() { Decision::Refuse(vec![until.failure()]) } else { Decision::Apply }
+            if until.is_over() {
+                return Decision::Refuse(vec![until.failure()]);
+            }
+            called.consent.decide(id, proposal, policy.approval)
         })?;
         self.places().name_in_report(&mut report);
         Ok(report)

@@ -1,5 +1,7 @@
 //! One call of a tool, and what is logged of it.
 
+use std::sync::Arc;
+
 use aptix_model::batch::Batch;
 use aptix_model::events::event::Event;
 use aptix_model::failure::Failure;
@@ -7,9 +9,12 @@ use aptix_model::id::BatchId;
 use aptix_model::tools::result::tool_result::{ToolResult, refused};
 use aptix_model::tools::tool::{Effect, Tool};
 
+use super::consent::{Consent, Question, title};
 use super::hunks::CallNumber;
 use super::tried::Tried;
 use crate::apply::traced::Traced;
+use crate::person::answer::Answer;
+use crate::review::Board;
 
 /// A call of a tool.
 #[derive(Clone, Debug)]
@@ -18,16 +23,25 @@ pub(super) struct Called {
     /// Position of the call among all messages of the connection.
     pub(super) number: CallNumber,
     pub(super) traced: Traced,
+    /// The consent of a person to what it writes.
+    pub(super) consent: Arc<Consent>,
 }
 
 impl Called {
     /// Refuses the call, before there is a batch.
     pub(super) fn refused(&self, failures: &[Failure]) -> ToolResult {
-        self.traced.log(match self.tool.effect {
-            Effect::Reads => Event::CallRefused(failures),
-            Effect::Prepares | Effect::Writes => Event::Refused(None, failures),
-        });
+        if !self.consent.is_asking() {
+            self.traced.log(match self.tool.effect {
+                Effect::Reads => Event::CallRefused(failures),
+                Effect::Prepares | Effect::Writes => Event::Refused(None, failures),
+            });
+        }
         refused(self.tool.form, failures)
+    }
+
+    /// The same call, once a person has answered.
+    pub(super) fn answered(&self, question: Question, answer: Answer) -> Self {
+        Self { consent: Arc::new(self.consent.answered(question, answer)), ..self.clone() }
     }
 
     /// The same call, whose batch has had its id since an earlier call.
@@ -37,8 +51,18 @@ impl Called {
         called
     }
 
-    /// Logs what became of the batch of the call.
+    /// Notes on the review page what became of a change that a person decided about.
+    pub(super) fn note_outcome(&self, board: &Board, answer: &ToolResult) {
+        let Some(batch) = self.traced.trace.batch else { return };
+        let why = answer.text.first().map_or("", String::as_str);
+        board.note_outcome(&title(batch), if answer.is_error { Err(why) } else { Ok(()) });
+    }
+
+    /// Logs what became of the batch of the call, if it does not wait for a person.
     pub(super) fn ended(&self, batch: &Batch, tried: &Tried) {
+        if self.consent.is_asking() {
+            return;
+        }
         let outcome = tried.outcome.as_ref();
         self.traced.ended(Some(batch), outcome.map_err(|refusal| refusal.failures.as_slice()));
     }

@@ -35,7 +35,7 @@ fn carry_out(author: &Author, called: &Called, call: Call, until: &Until) -> Too
     match call {
         Call::Document(document) => {
             let wording = Wording::Document(document.dialect);
-            let tried = author.apply(&called.traced, wording, (&document.batch, None), until, &mut |_| Ok(()));
+            let tried = author.apply(called, wording, (&document.batch, None), until, &mut |_| Ok(()));
             called.ended(&document.batch, &tried);
             of_document(called.tool.form, &tried.result(&document.batch), &document.warnings)
         }

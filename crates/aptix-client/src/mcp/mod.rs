@@ -2,13 +2,17 @@
 //!
 //! A call that edits is applied as `aptix apply` applies a document; no tool reaches a file in another way.
 
+mod asking;
 mod author;
 mod called;
 mod calls;
+mod consent;
+mod form;
 mod hunks;
 mod line;
 mod past;
 mod prepared;
+mod progress;
 pub mod server;
 mod transport;
 mod tried;

@@ -14,6 +14,7 @@ use super::until::Until;
 use crate::apply::acting::Acting;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::{ApplyOptions, Mode, Refusal};
+use crate::person::user::user;
 use crate::tools::past_batches::elsewhere;
 use crate::undo::{self, Undone};
 use crate::workspace::keep::history::find::Wanted;
@@ -21,7 +22,7 @@ use crate::workspace::keep::history::find::Wanted;
 /// Takes a batch back, for this reason.
 pub(super) fn undo(author: &Author, called: &Called, wanted: (BatchId, Option<&str>), until: &Until) -> ToolResult {
     let id = called.traced.trace.batch.unwrap_or_else(mint);
-    match undone(author, wanted, id, until) {
+    match undone(author, called, wanted, (id, until)) {
         Ok(Undone { batch, mut report, reverts, name, .. }) => {
             author.places().name_in_report(&mut report);
             called.traced.log(Event::Undone(&batch, &reverts));
@@ -36,23 +37,19 @@ pub(super) fn undo(author: &Author, called: &Called, wanted: (BatchId, Option<&s
 
 fn undone(
     author: &Author,
+    called: &Called,
     (batch, reason): (BatchId, Option<&str>),
-    id: BatchId,
-    until: &Until,
+    (id, until): (BatchId, &Until),
 ) -> Result<Undone, Refusal> {
     let policy = author.policy()?;
-    let (actor, mode) = (author.actor(), Mode::CommitNamed { batch: id });
-    let acting = Acting { reason, ..Acting::of(&actor) };
+    let (actor, person, mode) = (author.actor(), user(), Mode::CommitNamed { batch: id });
+    let acting = Acting { reason, person: Some(&person), ..Acting::of(&actor) };
     let options = ApplyOptions { diff_bytes: DIFF_BYTES, acting, ..ApplyOptions::new(&policy, mode) };
     let mut decide = |proposal: &Proposal<'_>| {
-        let unanswered = proposal.unanswered();
-        if !unanswered.is_empty() {
-            Decision::Refuse(unanswered)
-        } else if until.is_over() {
-            Decision::Refuse(vec![until.failure()])
-        } else {
-            Decision::Apply
+        if until.is_over() {
+            return Decision::Refuse(vec![until.failure()]);
         }
+        called.consent.decide(id, proposal, policy.approval)
     };
     let undone = undo::undo(&author.workspace, Wanted::Named(&batch.to_string()), options, &mut decide)?;
     // The call names the batch: sent again, it takes back no other one.

@@ -27,7 +27,7 @@ use crate::apply::{Refusal, look as plan_only};
 /// Edits a file, without a prepared edit.
 pub(super) fn edit(author: &Author, called: &Called, patch: FilePatch, wording: Wording, until: &Until) -> ToolResult {
     let batch = Batch { files: vec![patch], ..Batch::default() };
-    let tried = author.apply(&called.traced, wording, (&batch, None), until, &mut |_| Ok(()));
+    let tried = author.apply(called, wording, (&batch, None), until, &mut |_| Ok(()));
     called.ended(&batch, &tried);
     of_batch(&tried.result(&batch))
 }
@@ -88,7 +88,7 @@ pub(super) fn apply(author: &Author, called: &Called, id: FilePatchId, until: &U
     };
     let called = &called.of_batch(id_block::batch_id(id.0));
     let mut seen = None;
-    let mut tried = author.apply(&called.traced, Wording::File, (batch, Some(plan)), until, &mut |proposal| {
+    let mut tried = author.apply(called, Wording::File, (batch, Some(plan)), until, &mut |proposal| {
         let (file, edit) = proposal.plan.files.first().zip(batch.files.first()).ok_or_else(nothing_planned)?;
         if let FileEdit::AnchorEdit(edit) = &edit.edit {
             seen = preview(edit, file, DIFF_BYTES);

@@ -16,8 +16,8 @@ use aptix_model::tools::result::tool_result::{ToolResult, refused};
 use aptix_model::tools::shape::Shape;
 use aptix_model::tools::tool::{Effect, Form, Tool};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, InputRequiredResult,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, ServerInitializeError, serve_server_with_ct};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -28,18 +28,24 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::asking::{Asking, Way};
 use super::author::{Author, Request};
 use super::called::Called;
 use super::calls;
+use super::consent::{Consent, Question};
 use super::line::Arguments;
+use super::progress;
 use super::transport::LineTransport;
 use super::turns::Turns;
 use super::until::Until;
 use crate::policy::files::PolicyFiles;
 use crate::policy::maintenance;
+use crate::review::Page;
 use crate::unsaved::Source;
 use crate::workspace::roots::workspace::Workspace;
 
+/// How often a person is asked about one call: each time it would write something else than what they saw.
+const QUESTIONS: usize = 3;
 /// Calls that only read and run at the same time.
 const LOOKS: usize = 4;
 /// How long a client may take to read an answer.
@@ -68,6 +74,8 @@ pub struct Session {
     pub tools: Selection,
     /// The root's directory as the user wrote it, absolute: absolute paths in calls may begin with it.
     pub directory: PathBuf,
+    /// The page on which the user is asked about what policy leaves to them, if there is one; the client is asked to ask otherwise.
+    pub review: Option<Page>,
 }
 
 /// Why serving the tools failed.
@@ -92,17 +100,23 @@ pub async fn serve(
     streams: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    let Session { name, owner, tools, directory } = session;
+    let Session { name, owner, tools, directory, review } = session;
     let owner = owner.map_or_else(|| name.clone(), |owner| owner.to_string());
     Source::Agent.set(&workspace);
     let (workspace, policies) = (Arc::new(workspace), Arc::new(policies));
     let work = TaskTracker::new();
     let mut upkeep = JoinSet::new();
     upkeep.spawn(maintenance::run(Arc::clone(&workspace), Arc::clone(&policies)));
+    let asking = Asking::new(review.as_ref().map(Page::board));
+    if let Some(page) = review {
+        let local = Arc::clone(&workspace);
+        upkeep.spawn(async move { match page.serve(local).await {} });
+    }
     let author = Arc::new(Author::new(workspace, policies, (name, owner), &directory));
     let server = Server {
         author: Arc::clone(&author),
         tools,
+        asking,
         looks: Arc::new(Semaphore::new(LOOKS)),
         turns: Turns::default(),
         work: work.clone(),
@@ -126,6 +140,7 @@ pub async fn serve(
 struct Server {
     author: Arc<Author>,
     tools: Selection,
+    asking: Asking,
     looks: Arc<Semaphore>,
     turns: Turns,
     work: TaskTracker,
@@ -142,22 +157,49 @@ impl Server {
         turn.unwrap_or_else(|_| (self.author.now(), Uuid::nil()))
     }
 
-    /// Carries out a call when it is its turn.
-    async fn call(&self, name: &str, request: Request, arguments: Arguments, until: Until) -> ToolResult {
-        let Arguments { text: arguments, number } = arguments;
-        let tool = match self.tools.find(name) {
-            Ok(tool) => tool,
-            Err(failure) => {
-                let failures = [failure];
-                self.author.called(name, None, request).log(Event::CallRefused(&failures));
-                return refused(Form::Plain, &failures);
-            }
-        };
+    /// A call that came now.
+    fn called(&self, name: &str, number: u64, request: Request, way: &Way) -> Result<Called, ToolResult> {
+        let tool = self.tools.find(name).map_err(|failure| {
+            let failures = [failure];
+            self.author.called(name, None, request.clone()).log(Event::CallRefused(&failures));
+            refused(Form::Plain, &failures)
+        })?;
         let traced = self.author.called(name, Some(tool.effect), request);
-        let called = Called { tool, number, traced };
+        let consent = Arc::new(Consent::open(!matches!(way, Way::None)));
+        Ok(Called { tool, number, traced, consent })
+    }
+
+    /// Carries out a call; asks a person where one has to agree to what it writes.
+    async fn call(
+        &self,
+        mut called: Called,
+        way: &Way,
+        arguments: &Arc<str>,
+        mut until: Until,
+    ) -> Result<ToolResult, InputRequiredResult> {
+        for asked in 0..=QUESTIONS {
+            let answer = self.attempt(&called, arguments, &until).await;
+            let Some(question) = called.consent.take() else {
+                if let (Way::Page(board), false) = (way, called.consent.is_first()) {
+                    called.note_outcome(board, &answer);
+                }
+                return Ok(answer);
+            };
+            let given = match asked {
+                QUESTIONS => Question::overtaken(),
+                _ => self.asking.ask(way, (&called, &question), &until).await?,
+            };
+            (called, until) = (called.answered(question, given), until.again());
+        }
+        Ok(self.attempt(&called, arguments, &until).await)
+    }
+
+    /// Carries out a call when it is its turn, up to its end or to a question.
+    async fn attempt(&self, called: &Called, arguments: &Arc<str>, until: &Until) -> ToolResult {
+        let tool = called.tool;
         let begun = async {
             if tool.effect == Effect::Writes {
-                let (created, id) = self.turn(tool, &arguments).await;
+                let (created, id) = self.turn(tool, arguments).await;
                 Ok(self.turns.take(created, id).await)
             } else {
                 Err(Arc::clone(&self.looks).acquire_owned().await)
@@ -167,7 +209,8 @@ impl Server {
             turn = begun => turn,
             () = until.over() => return called.refused(&[until.failure()]),
         };
-        let (author, of_call) = (Arc::clone(&self.author), called.clone());
+        let (author, of_call, arguments, until) =
+            (Arc::clone(&self.author), called.clone(), Arc::clone(arguments), until.clone());
         let done = self.work.spawn_blocking(move || {
             let span = of_call.traced.trace.span();
             let answer = span.in_scope(|| calls::call(&author, &of_call, &arguments, &until));
@@ -181,6 +224,18 @@ impl Server {
             let failure = Failure::new(Reason::Internal, "the call broke off inside the program").hint(hint);
             called.refused(&[failure])
         })
+    }
+
+    /// The answer of a call, as the protocol has it.
+    fn answered(&self, answer: Result<ToolResult, InputRequiredResult>) -> CallToolResponse {
+        let answer = match answer {
+            Ok(answer) => answer.within(&self.tools),
+            Err(question) => return question.into(),
+        };
+        let mut result = CallToolResult::success(answer.text.into_iter().map(ContentBlock::text).collect());
+        result.structured_content = Some(answer.structured);
+        result.is_error = Some(answer.is_error);
+        result.into()
     }
 }
 
@@ -209,17 +264,24 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if let Some(client) = context.peer.peer_info() {
-            self.author.name_client(&client.client_info.name);
+        if let Some(client) = context.client_info() {
+            self.author.name_client(&client.name);
         }
         let written = context.extensions.get::<Arguments>().cloned();
-        let arguments = written.unwrap_or_else(|| Arguments { text: "{}".into(), number: 0 });
-        let answer = self.call(&request.name, about(&context), arguments, Until::from_now(context.ct.clone())).await;
-        let answer = answer.within(&self.tools);
-        let mut result = CallToolResult::success(answer.text.into_iter().map(ContentBlock::text).collect());
-        result.structured_content = Some(answer.structured);
-        result.is_error = Some(answer.is_error);
-        Ok(result.into())
+        let Arguments { text, number } = written.unwrap_or_else(|| Arguments { text: "{}".into(), number: 0 });
+        let way = self.asking.way(&context);
+        let called = match self.asking.answered(&request) {
+            Some(called) => Ok(Called { number, ..called }),
+            None => self.called(&request.name, number, about(&context), &way),
+        };
+        let answer = match called {
+            Ok(called) => {
+                let work = self.call(called, &way, &text, Until::from_now(context.ct.clone()));
+                progress::shown(work, &context).await
+            }
+            Err(refusal) => Ok(refusal),
+        };
+        Ok(self.answered(answer))
     }
 }
 

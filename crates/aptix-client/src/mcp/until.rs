@@ -22,6 +22,16 @@ impl Until {
         Self { deadline: Instant::now() + PATIENCE, cancelled }
     }
 
+    /// The same call once a person has answered: the time that they took is not its own.
+    pub(super) fn again(&self) -> Self {
+        Self::from_now(self.cancelled.clone())
+    }
+
+    /// Completes when the client cancels the call.
+    pub(super) async fn cancelled(&self) {
+        self.cancelled.cancelled().await;
+    }
+
     /// Whether the client does not wait any more.
     pub(super) fn is_over(&self) -> bool {
         self.cancelled.is_cancelled() || Instant::now() >= self.deadline

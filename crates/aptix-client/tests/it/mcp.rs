@@ -1,6 +1,7 @@
 //! `aptix mcp` and `aptix tools`: the real process, spoken to in lines of JSON.
 
 mod answers;
+mod asked;
 mod chosen;
 mod client;
 mod corrected;

@@ -65,9 +65,23 @@ impl Client {
         Self::spawn_with(lay(lay_out), server(), &["--tools", tools]).initialized()
     }
 
+    /// One that shows forms.
+    pub(super) fn with_forms(lay_out: impl FnOnce(&Path)) -> Self {
+        Self::spawn(lay(lay_out), server()).initialized_with(&json!({ "elicitation": { "form": {} } }))
+    }
+
+    /// One that has the review page beside it.
+    pub(super) fn with_page(lay_out: impl FnOnce(&Path)) -> Self {
+        Self::spawn_with(lay(lay_out), server(), &["--review", "127.0.0.1:0"]).initialized()
+    }
+
     fn initialized(self) -> Self {
+        self.initialized_with(&json!({}))
+    }
+
+    fn initialized_with(self, capabilities: &Value) -> Self {
         let mut client = self.listening();
-        let info = client.ask("initialize", &hello());
+        let info = client.ask("initialize", &hello(capabilities));
         assert_eq!(info["result"]["serverInfo"]["name"], "aptix", "{info}");
         assert!(info["result"]["capabilities"]["tools"].is_object(), "{info}");
         client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
@@ -92,7 +106,9 @@ impl Client {
     /// One that says hello and never reads anything.
     pub(super) fn deaf_in(place: tempfile::TempDir) -> Self {
         let mut client = Self::spawn(place, server());
-        client.say(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello() }).to_string());
+        client.say(
+            &json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello(&json!({})) }).to_string(),
+        );
         client
     }
 
@@ -169,6 +185,23 @@ impl Client {
         self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
     }
 
+    /// The question that the server asks next, and its id.
+    #[track_caller]
+    pub(super) fn question(&self) -> (Value, String) {
+        let heard = self.hear();
+        assert_eq!(
+            (&heard["method"], &heard["params"]["mode"]),
+            (&"elicitation/create".into(), &"form".into()),
+            "{heard}"
+        );
+        (heard["id"].clone(), heard["params"]["message"].as_str().unwrap().to_owned())
+    }
+
+    /// Answers a question.
+    pub(super) fn decide(&mut self, question: &Value, result: &Value) {
+        self.say(&json!({ "jsonrpc": "2.0", "id": question, "result": result }).to_string());
+    }
+
     /// The answer of the call that was sent last.
     pub(super) fn answered(&mut self) -> Answer {
         answer(&self.response())
@@ -220,10 +253,10 @@ fn server() -> Command {
     Command::new(env!("CARGO_BIN_EXE_aptix"))
 }
 
-fn hello() -> Value {
+fn hello(capabilities: &Value) -> Value {
     json!({
         "protocolVersion": "2025-06-18",
-        "capabilities": {},
+        "capabilities": capabilities,
         "clientInfo": { "name": "test", "version": "1" },
     })
 }

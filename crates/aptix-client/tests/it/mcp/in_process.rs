@@ -24,6 +24,7 @@ pub(super) fn call(place: &Path, disk: FaultyDisk, owner: &str, tool: &str, argu
         owner: Some(owner.parse().unwrap()),
         tools: Selection::parse("all").unwrap(),
         directory: place.join("ws"),
+        review: None,
     };
     let policies = PolicyFiles::new(&place.join("config"), Caller::Model);
     let hello =

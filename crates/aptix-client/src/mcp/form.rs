@@ -1,0 +1,77 @@
+//! The question to a person, as a form that the client shows.
+
+use aptix_model::failure::Failure;
+use aptix_model::reason::Reason;
+use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
+use serde_json::{Value, json};
+
+use super::consent::Question;
+use crate::person::answer::{Answer, refusal};
+use crate::person::rows::Line;
+
+/// Bytes of a question. A client need not show a longer one whole, and nobody agrees to what they were not shown.
+const BYTES: usize = 16 << 10;
+/// What helps where a change is too long for a form.
+const TOO_LONG: &str = "the change is too long for the client's form: split it, or have the user approve it on the page of \
+                        `aptix mcp --review 127.0.0.1:0` or with `aptix apply` at a terminal";
+
+/// The form that asks about a change.
+///
+/// # Errors
+/// The answer instead, where the form would be too long.
+pub(super) fn asking(question: &Question) -> Result<ElicitRequest, Answer> {
+    let message = message(question);
+    if message.len() > BYTES {
+        return Err(question.unasked(TOO_LONG));
+    }
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "approve": { "type": "boolean", "title": "Write this change", "default": false },
+            "reason": { "type": "string", "title": "Why not", "description": "Reaches the author of the change" },
+        },
+        "required": ["approve"],
+    });
+    let schema = schema.as_object().cloned().unwrap_or_default();
+    let requested_schema = ElicitationSchema::from_json_schema(schema).map_err(|error| {
+        tracing::error!(%error, "the form is not in the protocol's shape");
+        question.unasked(TOO_LONG)
+    })?;
+    Ok(ElicitRequest::new(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema }))
+}
+
+/// What a person answered in a form. Closing it says nothing about the change.
+pub(super) fn answer(given: &ElicitResult) -> Answer {
+    let content = |key| given.content.as_ref().and_then(|content| content.get(key));
+    let reason = content("reason").and_then(Value::as_str).unwrap_or_default();
+    match given.action {
+        ElicitationAction::Accept if content("approve") == Some(&Value::Bool(true)) => Answer::yes(Vec::new()),
+        ElicitationAction::Accept | ElicitationAction::Decline => Answer::no(refusal("change", reason)),
+        // Closed, or something that a newer protocol has.
+        _ => closed(),
+    }
+}
+
+/// The answer where the question was closed without one.
+pub(super) fn closed() -> Answer {
+    let message = "a person has to agree, and closed the question without an answer";
+    let hint = "ask the user whether they want the change, then send the call again";
+    Answer::no(Failure::new(Reason::ApprovalRequired, message).hint(hint))
+}
+
+/// Everything there is to see, what needs attention first. It stands in a fence that nothing in it can close: a client that renders
+/// the text hides no part of it.
+fn message(question: &Question) -> String {
+    let shown = &question.shown;
+    let attention = shown.files.iter().filter_map(|file| file.attention.as_ref());
+    let change = shown.files.iter().flat_map(|file| &file.lines).chain(&shown.unchanged);
+    let all = text(shown.head.iter().chain(attention).chain(change));
+    let longest = all.split(|char| char != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    let (totals, digest) = (&shown.totals, &shown.digest.text);
+    format!("A person has to agree to this change: {totals}.\n\n{fence}{all}{fence}\n{digest}\n")
+}
+
+fn text<'a>(lines: impl Iterator<Item = &'a Line>) -> String {
+    lines.map(|line| format!("{}\n", line.text)).collect()
+}
