@@ -31,6 +31,7 @@ mod line_patches;
 mod listed;
 mod live;
 mod local_batches;
+mod mcp_asked;
 mod mcp_clients;
 mod mcp_pages;
 #[expect(clippy::disallowed_methods, reason = "a test's own files")]

@@ -13,6 +13,8 @@ use axum::http::{HeaderMap, HeaderName, Method};
 use sha2::{Digest as _, Sha256};
 
 use crate::person::prompt::aside;
+use crate::workspace::roots::review_link::ReviewLink;
+use crate::workspace::roots::workspace::Workspace;
 
 /// Browsers that may use the page at one time; of more, those that came first may not any more.
 const BROWSERS: usize = 8;
@@ -27,6 +29,8 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 pub(super) struct Door {
     address: SocketAddr,
     secrets: Mutex<Secrets>,
+    /// Where the newest link is kept, for `aptix review`.
+    kept: Mutex<Vec<ReviewLink>>,
 }
 
 #[derive(Debug, Default)]
@@ -52,13 +56,31 @@ pub(super) enum Closed {
 
 impl Door {
     pub(super) fn new(address: SocketAddr) -> Self {
-        Self { address, secrets: Mutex::default() }
+        Self { address, secrets: Mutex::default(), kept: Mutex::default() }
     }
 
-    /// Shows the person a new link.
+    /// From now on links are kept beside the roots of a workspace. Blocks.
+    pub(super) fn keep_links(&self, workspace: &Workspace) {
+        let places = workspace.roots().iter().filter_map(|root| {
+            root.state().keep_review_link().unwrap_or_else(|error| {
+                tracing::warn!(%error, "`aptix review` does not find this page");
+                None
+            })
+        });
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = places.collect();
+    }
+
+    /// Shows the person a new link, and keeps it. Blocks.
     pub(super) fn announce(&self, what: &str) {
+        // Held meanwhile: the link that is kept is the newest.
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match self.link() {
-            Ok(link) => aside(&format!("{what}: {link}\n")),
+            Ok(link) => {
+                for error in kept.iter().filter_map(|kept| kept.set(&link).err()) {
+                    tracing::warn!(%error, "the link of the review page is not kept");
+                }
+                aside(&format!("{what}: {link}\n"));
+            }
             Err(error) => tracing::error!(%error, "no link to the review page can be made"),
         }
     }

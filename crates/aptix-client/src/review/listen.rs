@@ -21,6 +21,8 @@ use super::routes::{Site, routes};
 use crate::policy::files::PolicyFiles;
 use crate::workspace::roots::workspace::Workspace;
 
+/// Comes before a link.
+pub(crate) const WHERE: &str = "review in a browser";
 /// Connections at one time.
 const CONNECTIONS: usize = 64;
 /// How long the head of a request may take.
@@ -61,7 +63,14 @@ impl Page {
 
     /// Says where the page is, and serves it with the history of a workspace until this is dropped.
     pub async fn serve(&self, workspace: Arc<Workspace>) -> Infallible {
-        self.door.announce("review in a browser");
+        let (door, local) = (Arc::clone(&self.door), Arc::clone(&workspace));
+        let announced = tokio::task::spawn_blocking(move || {
+            door.keep_links(&local);
+            door.announce(WHERE);
+        });
+        if let Err(error) = announced.await {
+            tracing::error!(%error, "the link to the review page was not shown");
+        }
         let stop = CancellationToken::new();
         let _stopped_with_this = stop.clone().drop_guard();
         let past = Past::new(workspace, Arc::clone(&self.policies), Arc::clone(&self.board), stop);

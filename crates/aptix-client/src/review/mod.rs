@@ -14,3 +14,5 @@ mod view;
 pub use self::board::Board;
 pub(crate) use self::board::By;
 pub use self::listen::Page;
+#[cfg(feature = "cli")]
+pub(crate) use self::listen::WHERE;

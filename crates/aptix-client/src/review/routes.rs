@@ -103,7 +103,8 @@ async fn page(State(site): Shared, request: Request) -> Response {
         let why = "this link was used before, or is no longer the newest: the terminal of the program shows the one that is good";
         return Refusal(StatusCode::FORBIDDEN, why.to_owned()).into_response();
     };
-    site.door.announce("the review page was opened; to open it in another browser");
+    let door = Arc::clone(&site.door);
+    tokio::task::spawn_blocking(move || door.announce("the review page was opened; to open it in another browser"));
     (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie.as_str()), (LOCATION, "/")], Body::empty()).into_response()
 }
 

@@ -246,9 +246,9 @@ pub(crate) fn lock_file(path: &Path) -> Result<std::fs::File, std::io::Error> {
 }
 
 /// Lets a lock file say whose it is.
-pub(crate) fn sign_lock(mut file: &std::fs::File, text: &[u8]) -> Result<(), std::io::Error> {
+pub(crate) fn sign_lock(file: &std::fs::File, text: &[u8]) -> Result<(), std::io::Error> {
     file.set_len(0)?;
-    std::io::Write::write_all(&mut file, text)
+    std::os::unix::fs::FileExt::write_all_at(file, text, 0)
 }
 
 /// A name for something that happens at a time; greater for a later time.

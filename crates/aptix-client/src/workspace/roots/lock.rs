@@ -23,6 +23,13 @@ pub struct Lock {
     file: File,
 }
 
+impl Lock {
+    /// Lets the file say whose it is.
+    pub(super) fn sign(&self, text: &[u8]) -> Result<(), std::io::Error> {
+        disk::sign_lock(&self.file, text)
+    }
+}
+
 impl StateDir {
     /// Takes the lock under which one batch at a time is committed; waits ten seconds for it.
     pub(crate) fn lock_commit(&self) -> Result<Lock, StateError> {
@@ -52,7 +59,7 @@ impl StateDir {
     pub fn lock_agent(&self, root: &Path) -> Result<Lock, StateError> {
         let lock = self.lock(AGENT_LOCK, Duration::ZERO)?;
         let path = self.path().join(AGENT_LOCK);
-        let signed = disk::sign_lock(&lock.file, root.as_os_str().as_bytes());
+        let signed = lock.sign(root.as_os_str().as_bytes());
         signed.map_err(|source| StateError::System { path, source })?;
         for sibling in self.siblings()? {
             let path = sibling.path().join(AGENT_LOCK);
@@ -68,7 +75,7 @@ impl StateDir {
         Ok(lock)
     }
 
-    fn lock(&self, name: &str, wait: Duration) -> Result<Lock, StateError> {
+    pub(super) fn lock(&self, name: &str, wait: Duration) -> Result<Lock, StateError> {
         match self.check_own() {
             Err(StateError::System { source, .. }) if source.kind() == ErrorKind::NotFound => self.make(self.path())?,
             checked => checked?,

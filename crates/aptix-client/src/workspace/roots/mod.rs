@@ -7,6 +7,8 @@ pub mod lock;
 pub(crate) mod own_file;
 pub(crate) mod own_lines;
 pub(crate) mod policy_file;
+#[cfg(feature = "person")]
+pub(crate) mod review_link;
 pub mod root;
 pub(crate) mod stamp;
 pub mod state;

@@ -160,6 +160,26 @@ fn a_question_holds_up_nothing_else_and_ends_with_its_call() {
     assert_eq!(client.read(TASKS), "one\ntwo\n");
 }
 
+/// A client gives up no call whose user takes their time.
+#[test]
+fn a_call_that_waits_for_a_person_shows_signs_of_life() {
+    let mut client = Client::with_forms(with_tasks);
+    let meta = json!({ "progressToken": "token" });
+    client.request("tools/call", &json!({ "name": "edit", "arguments": edit(), "_meta": meta }));
+    let (question, _) = client.question();
+    let signs = [(); 2].map(|()| {
+        let sign = client.hear();
+        assert_eq!(
+            (&sign["method"], &sign["params"]["progressToken"]),
+            (&"notifications/progress".into(), &"token".into())
+        );
+        sign["params"]["progress"].as_f64().unwrap()
+    });
+    assert!(signs[0] < signs[1], "{signs:?}");
+    client.decide(&question, &yes());
+    assert!(!client.answered().is_error);
+}
+
 /// A server of the newer protocol asks nothing by itself: the answer of the call is the question.
 #[test]
 fn the_newer_protocol_brings_the_answer_with_the_next_call() {

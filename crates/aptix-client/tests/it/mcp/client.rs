@@ -70,11 +70,6 @@ impl Client {
         Self::spawn(lay(lay_out), server()).initialized_with(&json!({ "elicitation": { "form": {} } }))
     }
 
-    /// One that has the review page beside it.
-    pub(super) fn with_page(lay_out: impl FnOnce(&Path)) -> Self {
-        Self::spawn_with(lay(lay_out), server(), &["--review", "127.0.0.1:0"]).initialized()
-    }
-
     fn initialized(self) -> Self {
         self.initialized_with(&json!({}))
     }
@@ -168,7 +163,7 @@ impl Client {
         self.response()
     }
 
-    fn request(&mut self, method: &str, params: &Value) {
+    pub(super) fn request(&mut self, method: &str, params: &Value) {
         self.next += 1;
         let id = self.next;
         self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
