@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 
@@ -18,6 +19,8 @@ use crate::strace;
 const CALLS: &str = "openat,read,pread64,write,pwrite64,writev,fsync,fdatasync,sync_file_range,rename,renameat,renameat2,link,\
                      linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,ftruncate,fallocate,lseek,flock,copy_file_range";
 
+/// Faults from one line about the progress to the next.
+const PROGRESS: usize = 50;
 /// What a call ends with.
 const ERRORS: [&str; 3] = ["ENOSPC", "EIO", "EMFILE"];
 
@@ -57,7 +60,11 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let mut scene = Scene::set(None)?;
     let calls = survey(&mut scene, &mut job.random)?;
     let (mut refused, mut ended, mut healed) = (0, 0, 0);
+    let begun = Instant::now();
     for number in 0..job.cycles {
+        if number > 0 && number % PROGRESS == 0 {
+            println!("    {number} faults ({:.0?})", begun.elapsed());
+        }
         let fault = fault(&scene, &calls, number, &mut job.random)?;
         let what = || format!("fault {number}, {fault:?}");
         match case(&mut scene, &fault, &mut job.random).with_context(what)? {

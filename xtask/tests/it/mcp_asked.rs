@@ -70,7 +70,7 @@ fn asks(client: impl Fn() -> Option<Command>) {
         assert_eq!(question["schema"]["required"], json!(["approve"]), "{question}");
     }
     let written = (TASKS.to_owned(), "1\ntwo\n".to_owned());
-    assert_eq!(machine.files(), [written.clone()]);
+    assert_eq!(machine.files(), std::slice::from_ref(&written));
 
     let heard = play(&machine, client().unwrap(), &[], &Value::Null);
     assert_eq!((code(&heard, 1), &heard["questions"]), ("APPROVAL_REQUIRED", &json!([])), "{heard}");
@@ -128,7 +128,7 @@ fn a_person_approves_an_edit_of_an_mcp_client_in_the_browser() {
         assert!(heard["calls"][1].to_string().contains("keep two"), "{heard}");
     });
     assert_eq!(machine.files(), [(TASKS.to_owned(), "1\ntwo\n".to_owned())]);
-    // The second line of the project's history was refused.
+    // The second batch was refused.
     let (log, _) = crate::processes::json(&machine.aptix(&["log", "--json", "--root", "project"]).output().unwrap());
     assert_eq!(log["batches"].as_array().map(Vec::len), Some(1), "{log}");
 }

@@ -200,6 +200,41 @@ fn what_changed_while_a_person_thought_is_checked_again() {
     });
 }
 
+/// The answer is held against the policy as it is when it comes; one that says nothing against the change asks nobody again.
+#[test]
+fn a_policy_that_changed_while_a_person_thought_holds() {
+    let machine = Machine::new().with_policy("");
+    machine.put("a.txt", "one\n");
+    let server = machine.server();
+    let mut terminal = Terminal::open(&machine, &server);
+    std::thread::scope(|scope| {
+        let submitted = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
+        terminal.until(WHOLE);
+        machine.set_policy("deny = [\"a.txt\"]\n");
+        terminal.answer("y");
+        let (denied, code) = submitted.join().unwrap();
+        assert_eq!((code, &denied["errors"][0]["code"]), (Some(1), &"POLICY_DENIED".into()), "{denied}");
+        assert_eq!(machine.files(), [("a.txt".to_owned(), "one\n".to_owned())]);
+
+        machine.set_policy("");
+        let submitted = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
+        terminal.until(WHOLE);
+        machine.set_policy("deny = [\"b.txt\"]\n");
+        terminal.answer("y");
+        let (applied, code) = submitted.join().unwrap();
+        assert_eq!((code, &applied["state"]), (Some(0), &"APPLIED".into()), "{applied}");
+    });
+
+    write(&machine.path("a.json"), &create(".vscode/tasks.json", "{}"));
+    let mut terminal = Terminal::running(&machine.aptix(&["apply", "--root", "project", "a.json"]));
+    terminal.until(WHOLE);
+    machine.set_policy("deny = [\".vscode/**\"]\n");
+    terminal.answer("y");
+    terminal.until("APPROVAL_REQUIRED (CHANGED): the policy changed");
+    assert!(!terminal.ended());
+    assert_eq!(machine.files().len(), 1);
+}
+
 /// REQ-PATCH-009.4, REQ-PATCH-009.5: what a person is being asked about goes on; what waits behind it is refused.
 #[test]
 fn a_batch_in_flight_is_finished_when_the_mode_becomes_restricted() {

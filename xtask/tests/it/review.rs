@@ -9,7 +9,7 @@ use aptix_model::wire::v1;
 use crate::browser::{Browser, Tab};
 use crate::documents::{create, insert};
 use crate::per_file::{self, Caller, replace};
-use crate::processes::{Machine, Running, Server, eventually, json, wait_until_served};
+use crate::processes::{Machine, Running, Server, eventually, json, wait_until_served, write};
 
 /// An agent that asks on the page, which nobody has opened yet.
 fn asking(machine: &Machine) -> (Server, Running) {
@@ -127,6 +127,11 @@ fn of_two_tabs_one_decides_and_the_other_is_told() {
     let one = opened(&machine, &mut browser);
     let other = browser.open(&browser_address(&machine));
     browser.until_shown(&other, "Nothing waits.");
+    assert!(!browser.text(&one).contains("Opened in"), "two tabs of one browser");
+    let newest = link(&machine);
+    let (address, token) = newest.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    raw(address, &format!("GET /{token} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"));
+    browser.until_shown(&one, "Opened in 2 browsers");
     scope(|scope| {
         let submitted = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
         for tab in [&one, &other] {
@@ -198,6 +203,34 @@ fn what_changed_while_it_was_looked_at_is_not_written_and_the_page_says_so() {
         browser.until_shown(&tab, "nothing was written: ");
         assert_eq!(machine.files(), [("a.txt".to_owned(), "one\nmine\n".to_owned())]);
     });
+}
+
+/// The policy, or the batch itself, is another one by the time of the answer.
+#[test]
+fn what_is_denied_or_withdrawn_while_it_is_looked_at_is_not_written() {
+    let Some((machine, (server, _agent), mut browser, tab)) = reviewing(&["a.txt", "b.txt"]) else { return };
+    let mine = [("a.txt", "one\n"), ("b.txt", "one\n")].map(|(name, text)| (name.to_owned(), text.to_owned()));
+    scope(|scope| {
+        let submitted = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
+        look(&mut browser, &tab);
+        machine.set_policy("deny = [\"a.txt\"]\n");
+        browser.press(&tab, "a");
+        let (denied, code) = submitted.join().unwrap();
+        assert_eq!((code, &denied["errors"][0]["code"]), (Some(1), &"POLICY_DENIED".into()), "{denied}");
+        browser.until_shown(&tab, "nothing was written: ");
+        assert_eq!(machine.files(), mine);
+
+        write(&machine.path("b.json"), &insert(&[("b.txt", "one\n")], 1, "two"));
+        let (stored, _) = machine.ask(&server, "submit", &["b.json"]);
+        look(&mut browser, &tab);
+        assert!(machine.call(&server, "cancel", &[stored["batchId"].as_str().unwrap()]).status.success());
+        browser.until_shown(&tab, "withdrawn");
+        browser.press(&tab, "a");
+    });
+    // What comes next is handled after it.
+    let (denied, code) = machine.submit(&server, &insert(&[("a.txt", "one\n")], 2, "two"));
+    assert_eq!(code, Some(1), "{denied}");
+    assert_eq!(machine.files(), mine);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One attempt to apply a batch: its blobs fetched, its edits planned and approved, its files and its receipt committed.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use aptix_model::actor::Actor;
 use aptix_model::batch::{Batch, FileEdit, FilePatch};
@@ -30,6 +31,7 @@ use crate::apply::traced::Traced;
 use crate::apply::{self, ApplyOptions, Hidden, Mode, Refusal};
 use crate::connection::receipt::{self, Receipt};
 use crate::person::user::user;
+use crate::policy::Policy;
 use crate::undo;
 use crate::workspace::keep::outbox;
 use crate::workspace::roots::workspace::Workspace;
@@ -208,16 +210,51 @@ impl Stage {
 }
 
 /// Carries out what a batch asks for; nothing if a question about it became void. Blocks.
+///
+/// Where the policy changed while a person looked, what they agreed to is held against the new one; the mode stays for a batch that is
+/// in flight (REQ-PATCH-009.4).
 fn commit(
     agent: &Agent,
-    (id, before): &(BatchId, Vec<EventFacts>),
+    batch: &(BatchId, Vec<EventFacts>),
     traced: &Traced,
     task: &Task,
     withdrawn: &CancellationToken,
 ) -> Option<Outcome> {
+    let Agent { local, service, .. } = agent;
+    warn_if_moved(agent);
+    let mut read = match service.policy.read(local) {
+        Ok(policy) => policy,
+        Err(error) => return Some(Err(vec![error.failure()])),
+    };
+    let mut policy = Arc::clone(&read);
+    loop {
+        let newer = RefCell::new(None);
+        let still_holds = || match service.policy.read(local) {
+            Ok(now) if Arc::ptr_eq(&now, &read) => Ok(()),
+            Ok(now) => {
+                newer.replace(Some(now));
+                let message = "the policy changed while a person looked at the change";
+                Err(Failure::new(Reason::ApprovalRequired, message).detail(Detail::Changed))
+            }
+            Err(error) => Err(error.failure()),
+        };
+        let outcome = commit_under(agent, (&policy, &still_holds), batch, traced, (task, withdrawn));
+        let Some(now) = newer.take() else { return outcome };
+        policy = Arc::new(now.in_mode_of(&policy));
+        read = now;
+    }
+}
+
+/// As [`commit`], under a policy; `still_holds` says whether it is in force when a person has agreed.
+fn commit_under(
+    agent: &Agent,
+    (policy, still_holds): (&Policy, &dyn Fn() -> Result<(), Failure>),
+    (id, before): &(BatchId, Vec<EventFacts>),
+    traced: &Traced,
+    (task, withdrawn): (&Task, &CancellationToken),
+) -> Option<Outcome> {
     let id = *id;
     let Agent { local, service, approval, stop, .. } = agent;
-    warn_if_moved(agent);
     let places = service.policy.private_places(local);
     let encoded = |report: &Report, person: Option<&Actor>| {
         let (mut report, decided_by) = (report.clone(), person.cloned());
@@ -232,11 +269,7 @@ fn commit(
         *receipt.borrow_mut() = (bytes.clone(), person.cloned());
         Ok(bytes)
     };
-    let policy = match service.policy.read(local) {
-        Ok(policy) => policy,
-        Err(error) => return Some(Err(vec![error.failure()])),
-    };
-    let question = Question { batch: id, traced, policy: &policy, policies: &service.policy, withdrawn, stop };
+    let question = Question { batch: id, traced, policy, policies: &service.policy, withdrawn, stop };
     let is_void = Cell::new(false);
     let compare = |hidden: &[Hidden<'_>]| {
         approval.may_compare(question, task.batch(), hidden).unwrap_or_else(|| {
@@ -246,7 +279,7 @@ fn commit(
     };
     let (actor, person) = (agent.actor(), user());
     let options = ApplyOptions {
-        policy: &policy,
+        policy,
         origin: &traced.trace.origin,
         diff_bytes: REPORT_DIFF_BYTES,
         mode: Mode::CommitWithReceipt { batch: id, encode: &encode, compare: &compare },
@@ -254,8 +287,13 @@ fn commit(
         acting: Acting { before, person: Some(&person), ..Acting::of(&actor) },
     };
     let stage = Stage::begin("plan", traced);
-    let applied =
-        task.run(local, options, &mut |proposal| stage.deciding(&is_void, || approval.decide(question, proposal)));
+    let decide = |proposal: &Proposal<'_>| match approval.decide(question, proposal)? {
+        Decision::Approved(subject) => {
+            Some(still_holds().map_or_else(|failure| Decision::Refuse(vec![failure]), |()| Decision::Approved(subject)))
+        }
+        decision => Some(decision),
+    };
+    let applied = task.run(local, options, &mut |proposal| stage.deciding(&is_void, || decide(proposal)));
     stage.end(applied.as_ref().err().and_then(|refusal| refusal.failures.first()));
     approval.ended(id, applied.as_ref().map(|_| ()).map_err(|refusal| refusal.failures.as_slice()));
     match applied {

@@ -198,16 +198,27 @@ fn new_contents(report: &Report) -> Vec<Sha256Digest> {
 /// that report: it is tried until the server has answered, or the connection is lost and the batch comes again.
 pub(super) async fn deliver_again(session: &Session, batch: BatchId) -> Result<(), AgentError> {
     let mut backoff = DELIVERY;
-    while later(send_again(session, batch).await)? != Some(Sent::Settled) {
+    let mut receipt = None;
+    loop {
+        let sent = async {
+            let receipt = match &receipt {
+                Some(receipt) => receipt,
+                None => receipt.insert(kept_receipt(session, batch).await?),
+            };
+            send(session, receipt, false).await
+        };
+        if later(sent.await)? == Some(Sent::Settled) {
+            return Ok(());
+        }
         tokio::select! {
             () = tokio::time::sleep(backoff.wait()) => {}
-            () = session.alive.cancelled() => break,
+            () = session.alive.cancelled() => return Ok(()),
         }
     }
-    Ok(())
 }
 
-async fn send_again(session: &Session, batch: BatchId) -> Result<Sent, AgentError> {
+/// The receipt of a batch that ended here before, or what is left of it.
+async fn kept_receipt(session: &Session, batch: BatchId) -> Result<Receipt, AgentError> {
     let kept = session.agent.blocking(move |agent| reported::find(&agent.local, batch)).await??;
     let own = |receipt: &Receipt| receipt.workspace == session.agent.service.workspace && receipt.batch == batch;
     let receipt = match kept.and_then(|bytes| receipt::decode(&bytes).ok()).filter(own) {
@@ -216,7 +227,7 @@ async fn send_again(session: &Session, batch: BatchId) -> Result<Sent, AgentErro
     };
     tracing::warn!(BatchId = %batch, outcome = ?receipt.report.outcome,
         "the server was set back: the batch ended here before, its report is sent again");
-    send(session, &receipt, false).await
+    Ok(receipt)
 }
 
 /// Whether every new content that the server lacks is still kept. One that cannot be asked now is asked again.

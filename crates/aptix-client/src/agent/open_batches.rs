@@ -2,7 +2,7 @@
 //!
 //! The agent never resumes between the event that freed a batch and the one that ended it, although the batch is applied and
 //! reported: a server that is restored to a state between the two has the batch open again, and only the first of them hands it to
-//! the agent once more. A position before both tells nothing of that restore, and needs to tell nothing.
+//! the agent once more. A position before both is the same in both histories, and what follows it hands the batch out.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use aptix_model::id::{BatchId, Revision};
 
 use crate::connection::Position;
 
-/// Batches that are remembered. Beyond them the one that was freed first holds the position back no more.
+/// Batches that are remembered. Beyond them the one that was freed first holds the position back no more, if all are open.
 const MOST: usize = 4096;
 
 /// What an event means for the position to resume from.
@@ -46,7 +46,9 @@ impl OpenBatches {
             Step::Frees(batch) if self.batches.iter().any(|open| open.batch == batch) => {}
             Step::Frees(batch) => {
                 if self.batches.len() >= MOST {
-                    self.batches.pop_front();
+                    // One that has ended holds back less than one that has not.
+                    let ended = self.batches.iter().position(|open| open.ended.is_some());
+                    self.batches.remove(ended.unwrap_or_default());
                 }
                 self.batches.push_back(OpenBatch { batch, freed: revision, before, ended: None });
             }
@@ -123,8 +125,12 @@ mod tests {
         note(&mut open, Step::Frees(id(2)), 2);
         open.release(id(1));
         assert_eq!(open.resume(at(2)), at(1));
-        (3..).take(MOST).for_each(|number| note(&mut open, Step::Frees(id(number)), number));
+        note(&mut open, Step::Frees(id(3)), 3);
+        note(&mut open, Step::Ends(id(3)), 5001);
+        (4..).take(MOST - 1).for_each(|number| note(&mut open, Step::Frees(id(number)), number));
+        assert_eq!((open.batches.len(), open.resume(at(5000))), (MOST, at(1)), "the one that has ended made room");
+        note(&mut open, Step::Frees(id(5000)), 5000);
         assert_eq!(open.batches.len(), MOST);
-        assert_eq!(open.resume(at(5000)), at(2));
+        assert_eq!(open.resume(at(5000)), at(3));
     }
 }

@@ -40,6 +40,11 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// Whether the author of the edit is not shown this file, or the one that it comes from or replaces.
+    pub(crate) fn is_withheld(&self) -> bool {
+        self.withheld.is_some() || self.other.as_ref().is_some_and(|other| other.is_withheld())
+    }
+
     /// A person has agreed that what the author may read anyhow is shown.
     pub(crate) fn open_if_approved(&mut self) {
         self.withheld = self.withheld.filter(|why| *why != Withheld::Unapproved);

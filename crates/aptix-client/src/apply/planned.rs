@@ -70,7 +70,9 @@ pub(crate) fn carry_out(
     let places = found.iter().map(|file| (&file.place, file.other.as_ref().map(|other| &other.place))).collect();
     let left_out = whole.map_or(0, Whole::refused);
     let (changed, changes) = (&changed, &changes);
-    let proposal = Proposal { batch, plan, needs, reports: &full, places, workspace, changes, changed, left_out };
+    let is_withheld = found.iter().any(|file| file.is_withheld());
+    let proposal =
+        Proposal { batch, plan, needs, reports: &full, places, workspace, changes, changed, is_withheld, left_out };
     let completed = |report: Report| whole.map_or(report.clone(), |whole| whole.report(report));
     // Encoded before anyone is asked: a report that cannot be sent refuses the batch.
     let mut receipt = receipt(options.mode, None, || completed(report.clone()))?;

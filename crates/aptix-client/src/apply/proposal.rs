@@ -30,6 +30,8 @@ pub struct Proposal<'a> {
     pub(crate) changes: &'a [Change<'a>],
     /// For each of the changes, the position of its file.
     pub(crate) changed: &'a [usize],
+    /// Whether its author is not shown one of the files, as it was or where it comes from.
+    pub(crate) is_withheld: bool,
     /// How many files of the batch are refused already, where it is applied file by file; they are no part of this.
     pub(crate) left_out: usize,
 }

@@ -126,8 +126,11 @@ impl<'a> Writing<'a> {
         let decided = in_time(policy.approval, person.decide(&shown));
         let answer = tokio::runtime::Handle::current().block_on(decided);
         let Answer { verdict, always, .. } = answer.unwrap_or_else(|| Answer::too_late(policy.approval));
-        allow_always(proposal, &self.policies, &always);
-        match verdict {
+        let holds = self.policies.still_holds(proposal.workspace, policy);
+        if holds.is_ok() {
+            allow_always(proposal, &self.policies, &always);
+        }
+        match verdict.and(holds.map_err(|failure| vec![failure])) {
             Ok(()) => {
                 writing();
                 Decision::Approved(subject)

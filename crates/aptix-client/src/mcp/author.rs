@@ -21,6 +21,7 @@ use aptix_model::tools::roots::Roots;
 use aptix_model::tools::tool::Effect;
 
 use super::called::Called;
+use super::consent::{Answering, Consent};
 use super::hunks::{CallNumber, Caller};
 use super::tried::Tried;
 use super::until::Until;
@@ -93,6 +94,17 @@ impl Author {
         Actor { kind: ActorKind::Author, name: Some(client.unwrap_or(&self.name).clone()) }
     }
 
+    /// Who agrees to what is asked about: where the client asks, it is the client that says so.
+    pub(super) fn person(&self, consent: &Consent) -> Actor {
+        let user = user();
+        if consent.answering != Answering::Client {
+            return user;
+        }
+        let client = self.actor().name.unwrap_or_default();
+        let name = user.name.map_or_else(String::new, |name| format!("{name} "));
+        Actor { name: Some(format!("{name}(in a form of {client})")), ..user }
+    }
+
     /// The time at which calls take turns, and in which the end of a prepared edit is shown. It never jumps: after the
     /// connection began it follows the monotonic clock, so that setting the time of day reorders nothing.
     pub(super) fn now(&self) -> UnixMillis {
@@ -156,7 +168,7 @@ impl Author {
         check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
     ) -> Tried {
         let Called { traced, consent, .. } = called;
-        if consent.is_first() {
+        if consent.title().is_none() {
             traced.log(Event::Received(batch));
         }
         let id = traced.trace.batch.unwrap_or_else(mint);
@@ -177,7 +189,7 @@ impl Author {
         until: &Until,
         check: &mut dyn FnMut(&Proposal<'_>) -> Result<(), Failure>,
     ) -> Result<Report, Refusal> {
-        let (policy, actor, person) = (self.policy()?, self.actor(), user());
+        let (policy, actor, person) = (self.policy()?, self.actor(), self.person(&called.consent));
         let options = ApplyOptions {
             policy: &policy,
             origin: &called.traced.trace.origin,
@@ -190,10 +202,7 @@ impl Author {
             if let Err(failure) = check(proposal) {
                 return Decision::Refuse(vec![failure]);
             }
-            if until.is_over() {
-                return Decision::Refuse(vec![until.failure()]);
-            }
-            called.consent.decide(id, proposal, policy.approval)
+            called.decide(id, proposal, &policy, until)
         })?;
         self.places().name_in_report(&mut report);
         Ok(report)

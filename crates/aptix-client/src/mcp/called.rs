@@ -9,11 +9,14 @@ use aptix_model::id::BatchId;
 use aptix_model::tools::result::tool_result::{ToolResult, refused};
 use aptix_model::tools::tool::{Effect, Tool};
 
-use super::consent::{Consent, Question, title};
+use super::consent::{Consent, Question};
 use super::hunks::CallNumber;
 use super::tried::Tried;
+use super::until::Until;
+use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::traced::Traced;
 use crate::person::answer::Answer;
+use crate::policy::Policy;
 use crate::review::Board;
 
 /// A call of a tool.
@@ -40,8 +43,8 @@ impl Called {
     }
 
     /// The same call, once a person has answered.
-    pub(super) fn answered(&self, question: Question, answer: Answer) -> Self {
-        Self { consent: Arc::new(self.consent.answered(question, answer)), ..self.clone() }
+    pub(super) fn with_answer(&self, question: Question, answer: Answer) -> Self {
+        Self { consent: Arc::new(self.consent.with_answer(question, answer)), ..self.clone() }
     }
 
     /// The same call, whose batch has had its id since an earlier call.
@@ -51,11 +54,23 @@ impl Called {
         called
     }
 
+    /// Decides about what is to be written, as far as a person has to and has; nothing is written once the client does not wait.
+    pub(super) fn decide(&self, batch: BatchId, proposal: &Proposal<'_>, policy: &Policy, until: &Until) -> Decision {
+        if until.is_over() {
+            return Decision::Refuse(vec![until.failure()]);
+        }
+        let decision = self.consent.decide(batch, proposal, policy.approval);
+        if let Decision::Approved(subject) = decision {
+            self.traced.log(Event::Agreed(subject));
+        }
+        decision
+    }
+
     /// Notes on the review page what became of a change that a person decided about.
     pub(super) fn note_outcome(&self, board: &Board, answer: &ToolResult) {
-        let Some(batch) = self.traced.trace.batch else { return };
+        let Some(title) = self.consent.title() else { return };
         let why = answer.text.first().map_or("", String::as_str);
-        board.note_outcome(&title(batch), if answer.is_error { Err(why) } else { Ok(()) });
+        board.note_outcome(title, if answer.is_error { Err(why) } else { Ok(()) });
     }
 
     /// Logs what became of the batch of the call, if it does not wait for a person.

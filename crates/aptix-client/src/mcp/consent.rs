@@ -15,10 +15,11 @@ use crate::apply::proposal::{Decision, Proposal};
 use crate::person::answer::Answer;
 use crate::person::shown::{Shown, shown};
 
-/// What helps where nobody can be asked.
-pub(super) const WAYS: &str = "leave the file out, or have the user approve it: on the page of `aptix mcp --review 127.0.0.1:0`, in the form of \
-                    a client that declares elicitation, with `aptix apply` at a terminal, or for good in the policy file, which \
-                    `aptix policy explain PATH` names";
+/// What helps where nobody can be asked, or nobody answers.
+pub(super) const WAYS: &str = "leave the file out, or ask the user to approve it: on the page of `aptix mcp --review 127.0.0.1:0`, with \
+                               `aptix apply` at a terminal, or for good in their policy file";
+/// How often a person is asked about one call: each time it would write something else than what they saw.
+const QUESTIONS: usize = 3;
 
 /// What a person has to be asked about a call.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub(super) struct Question {
     pub(super) subject: Sha256Digest,
     /// How long the person may take.
     pub(super) patience: Duration,
+    /// Whether it shows something of a file that models are not shown: no client may have it.
+    pub(super) is_withheld: bool,
     /// The refusal where it cannot be asked.
     unanswered: Vec<Failure>,
 }
@@ -41,93 +44,88 @@ impl Question {
         let failures = self.unanswered.iter().cloned().map(|failure| failure.hint(hint));
         Answer { verdict: Err(failures.collect()), always: Vec::new(), agreed: Vec::new() }
     }
-
-    /// The answer to a question that was asked so often that another change was to be written each time.
-    pub(super) fn overtaken() -> Answer {
-        let message = "while a person looked at the change it became another one, time after time; nothing was written";
-        let hint = "wait until nothing else changes the files, then send the call again";
-        Answer::no(Failure::new(Reason::ApprovalRequired, message).detail(Detail::Changed).hint(hint))
-    }
 }
 
-/// A question, and what the person answered.
-#[derive(Debug)]
-struct Answered {
-    question: Question,
-    answer: Answer,
+/// Who answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Answering {
+    /// The person who has the review page open.
+    Page,
+    /// The person at the client, as that says.
+    Client,
+    /// Nobody.
+    None,
 }
 
 /// The consent to what a call writes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Consent {
-    /// Whether there is someone to be asked.
-    can_ask: bool,
-    answered: Option<Answered>,
-    /// What came up.
-    question: Mutex<Option<Question>>,
+    /// Who can be asked.
+    pub(super) answering: Answering,
+    /// The questions that were answered, and the last one with its answer.
+    asked: usize,
+    last: Option<(Question, Answer)>,
+    /// The question that came up and is not answered.
+    open: Mutex<Option<Question>>,
 }
 
 impl Consent {
     /// That of a call which nobody was asked about yet.
-    pub(super) fn open(can_ask: bool) -> Self {
-        Self { can_ask, ..Self::default() }
+    pub(super) fn none(answering: Answering) -> Self {
+        Self { answering, asked: 0, last: None, open: Mutex::default() }
     }
 
     /// That of the same call once a question is answered.
-    pub(super) fn answered(&self, question: Question, answer: Answer) -> Self {
-        Self { answered: Some(Answered { question, answer }), ..Self::open(self.can_ask) }
+    pub(super) fn with_answer(&self, question: Question, answer: Answer) -> Self {
+        Self { asked: self.asked + 1, last: Some((question, answer)), ..Self::none(self.answering) }
     }
 
-    /// Whether the call is carried out for the first time.
-    pub(super) const fn is_first(&self) -> bool {
-        self.answered.is_none()
+    /// What the last question was about, in a line; nothing while nobody was asked.
+    pub(super) fn title(&self) -> Option<&str> {
+        self.last.as_ref().map(|(question, _)| question.title.as_str())
     }
 
     /// Whether the call goes on when a question is answered.
     pub(super) fn is_asking(&self) -> bool {
-        self.with(|question| question.is_some())
+        self.with_open(|open| open.is_some())
     }
 
     /// Takes the question that came up.
     pub(super) fn take(&self) -> Option<Question> {
-        self.with(Option::take)
+        self.with_open(Option::take)
     }
 
-    /// Decides about what is to be written, as far as that is known; notes the question otherwise.
+    /// Decides about what is to be written, as far as that is known; notes the question otherwise. The batches of calls are applied
+    /// whole or not at all.
     pub(super) fn decide(&self, batch: BatchId, proposal: &Proposal<'_>, patience: Duration) -> Decision {
-        let unanswered = proposal.unanswered();
+        let (unanswered, subject) = (proposal.unanswered(), proposal.digest());
         if unanswered.is_empty() {
             return Decision::Apply;
         }
-        if let Some(decision) = self.answered.as_ref().and_then(|answered| answered.about(proposal)) {
-            return decision;
+        match &self.last {
+            Some((_, Answer { verdict: Err(failures), .. })) => return Decision::Refuse(failures.clone()),
+            Some((question, _)) if question.subject == subject => return Decision::Approved(subject),
+            Some(_) if self.asked >= QUESTIONS => return Decision::Refuse(vec![overtaken()]),
+            Some(_) | None => {}
         }
-        if !self.can_ask {
+        if self.answering == Answering::None {
             return Decision::Refuse(unanswered.into_iter().map(|failure| failure.hint(WAYS)).collect());
         }
-        let (title, subject) = (title(batch), proposal.digest());
+        let title = format!("Batch {batch}");
         let shown = Arc::new(shown(&title, proposal, subject));
-        self.with(|question| *question = Some(Question { title, shown, subject, patience, unanswered }));
+        let is_withheld = proposal.is_withheld;
+        self.with_open(|open| *open = Some(Question { title, shown, subject, patience, is_withheld, unanswered }));
         Decision::Refuse(vec![Failure::new(Reason::ApprovalRequired, "a person is asked")])
     }
 
-    fn with<T>(&self, access: impl FnOnce(&mut Option<Question>) -> T) -> T {
-        access(&mut self.question.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_open<T>(&self, access: impl FnOnce(&mut Option<Question>) -> T) -> T {
+        access(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Answered {
-    /// What the answer says of a proposal; nothing if that is not what was shown.
-    fn about(&self, proposal: &Proposal<'_>) -> Option<Decision> {
-        let Self { question, answer } = self;
-        match &answer.verdict {
-            Ok(()) => (proposal.digest() == question.subject).then_some(Decision::Approved(question.subject)),
-            Err(failures) => Some(Decision::Refuse(failures.clone())),
-        }
-    }
-}
-
-/// What questions about a batch are called.
-pub(super) fn title(batch: BatchId) -> String {
-    format!("Batch {batch}")
+/// The refusal of a call that would have written another change each time that a person had looked at one.
+fn overtaken() -> Failure {
+    let message = "while a person looked at the change it became another one, time after time; nothing was written";
+    let hint = "wait until nothing else changes the files, then send the call again";
+    Failure::new(Reason::ApprovalRequired, message).detail(Detail::Changed).hint(hint)
 }

@@ -5,25 +5,31 @@ use aptix_model::reason::Reason;
 use rmcp::model::{ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use serde_json::{Value, json};
 
-use super::consent::Question;
+use super::consent::{Question, WAYS};
 use crate::person::answer::{Answer, refusal};
-use crate::person::rows::Line;
+use crate::person::rows::{Line, plain_rows};
+use crate::policy::places::Places;
 
-/// Bytes of a question. A client need not show a longer one whole, and nobody agrees to what they were not shown.
+/// Bytes of what is shown. A client need not show a longer text whole, and nobody agrees to what they were not shown.
 const BYTES: usize = 16 << 10;
+/// Columns: a client may hide what is to the right of them.
+const COLUMNS: usize = 100;
 /// What helps where a change is too long for a form.
-const TOO_LONG: &str = "the change is too long for the client's form: split it, or have the user approve it on the page of \
-                        `aptix mcp --review 127.0.0.1:0` or with `aptix apply` at a terminal";
+const TOO_LONG: &str = "the change is too long for the client's form: split it, or ask the user to approve it on the page of \
+                        `aptix mcp --review 127.0.0.1:0`, or with `aptix apply` at a terminal";
+/// What helps where a form would show the client what it may not see.
+const WITHHELD: &str = "clients are not shown this file: ask the user to approve the edit on the page of \
+                        `aptix mcp --review 127.0.0.1:0`, or with `aptix apply` at a terminal";
 
-/// The form that asks about a change.
+/// The form that asks about a change. It names no place of this machine.
 ///
 /// # Errors
-/// The answer instead, where the form would be too long.
-pub(super) fn asking(question: &Question) -> Result<ElicitRequest, Answer> {
-    let message = message(question);
-    if message.len() > BYTES {
-        return Err(question.unasked(TOO_LONG));
+/// The answer instead, where there can be no form.
+pub(super) fn asking(question: &Question, places: &Places) -> Result<ElicitRequest, Answer> {
+    if question.is_withheld {
+        return Err(question.unasked(WITHHELD));
     }
+    let message = message(question, places).ok_or_else(|| question.unasked(TOO_LONG))?;
     let schema = json!({
         "type": "object",
         "properties": {
@@ -35,7 +41,7 @@ pub(super) fn asking(question: &Question) -> Result<ElicitRequest, Answer> {
     let schema = schema.as_object().cloned().unwrap_or_default();
     let requested_schema = ElicitationSchema::from_json_schema(schema).map_err(|error| {
         tracing::error!(%error, "the form is not in the protocol's shape");
-        question.unasked(TOO_LONG)
+        question.unasked(WAYS)
     })?;
     Ok(ElicitRequest::new(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema }))
 }
@@ -54,24 +60,27 @@ pub(super) fn answer(given: &ElicitResult) -> Answer {
 
 /// The answer where the question was closed without one.
 pub(super) fn closed() -> Answer {
-    let message = "a person has to agree, and closed the question without an answer";
-    let hint = "ask the user whether they want the change, then send the call again";
-    Answer::no(Failure::new(Reason::ApprovalRequired, message).hint(hint))
+    let message = "a person has to agree, and the question was closed without an answer";
+    Answer::no(Failure::new(Reason::ApprovalRequired, message).hint(WAYS))
 }
 
-/// Everything there is to see, what needs attention first. It stands in a fence that nothing in it can close: a client that renders
-/// the text hides no part of it.
-fn message(question: &Question) -> String {
+/// Everything there is to see, what needs attention first; nothing if that is too long. It stands in a fence that nothing in it can close,
+/// and long lines go on in marked rows: a client that renders the text hides no part of it.
+fn message(question: &Question, places: &Places) -> Option<String> {
     let shown = &question.shown;
     let attention = shown.files.iter().filter_map(|file| file.attention.as_ref());
     let change = shown.files.iter().flat_map(|file| &file.lines).chain(&shown.unchanged);
-    let all = text(shown.head.iter().chain(attention).chain(change));
-    let longest = all.split(|char| char != '`').map(str::len).max().unwrap_or_default();
+    let mut rows = String::new();
+    for line in shown.head.iter().chain(attention).chain(change) {
+        if rows.len() + line.text.len() > BYTES {
+            return None;
+        }
+        let mut line: Line = line.clone();
+        places.name(&mut line.text);
+        rows.extend(plain_rows(&line, COLUMNS));
+    }
+    let longest = rows.split(|char| char != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
     let (totals, digest) = (&shown.totals, &shown.digest.text);
-    format!("A person has to agree to this change: {totals}.\n\n{fence}{all}{fence}\n{digest}\n")
-}
-
-fn text<'a>(lines: impl Iterator<Item = &'a Line>) -> String {
-    lines.map(|line| format!("{}\n", line.text)).collect()
+    Some(format!("A person has to agree to this change: {totals}.\n\n{fence}\n{rows}{fence}\n{digest}\n"))
 }

@@ -3,6 +3,7 @@
 use aptix_model::events::event::Event;
 use aptix_model::id::BatchId;
 use aptix_model::id_block;
+use aptix_model::reason::Reason;
 use aptix_model::tools::past::LISTED;
 use aptix_model::tools::result::BatchResult;
 use aptix_model::tools::result::tool_result::{DIFF_BYTES, ToolResult, of_record};
@@ -12,9 +13,8 @@ use super::called::Called;
 use super::tried::Tried;
 use super::until::Until;
 use crate::apply::acting::Acting;
-use crate::apply::proposal::{Decision, Proposal};
+use crate::apply::proposal::Proposal;
 use crate::apply::{ApplyOptions, Mode, Refusal};
-use crate::person::user::user;
 use crate::tools::past_batches::elsewhere;
 use crate::undo::{self, Undone};
 use crate::workspace::keep::history::find::Wanted;
@@ -42,15 +42,10 @@ fn undone(
     (id, until): (BatchId, &Until),
 ) -> Result<Undone, Refusal> {
     let policy = author.policy()?;
-    let (actor, person, mode) = (author.actor(), user(), Mode::CommitNamed { batch: id });
+    let (actor, person, mode) = (author.actor(), author.person(&called.consent), Mode::CommitNamed { batch: id });
     let acting = Acting { reason, person: Some(&person), ..Acting::of(&actor) };
     let options = ApplyOptions { diff_bytes: DIFF_BYTES, acting, ..ApplyOptions::new(&policy, mode) };
-    let mut decide = |proposal: &Proposal<'_>| {
-        if until.is_over() {
-            return Decision::Refuse(vec![until.failure()]);
-        }
-        called.consent.decide(id, proposal, policy.approval)
-    };
+    let mut decide = |proposal: &Proposal<'_>| called.decide(id, proposal, &policy, until);
     let undone = undo::undo(&author.workspace, Wanted::Named(&batch.to_string()), options, &mut decide)?;
     // The call names the batch: sent again, it takes back no other one.
     if let Err(failure) = undo::acknowledge(&author.workspace) {
@@ -61,7 +56,8 @@ fn undone(
 
 /// A refusal whose hints are about tools, where they were about commands.
 fn in_reach(mut refusal: Refusal) -> Refusal {
-    for failure in &mut refusal.failures {
+    // What a person has to agree to says itself how they can.
+    for failure in refusal.failures.iter_mut().filter(|failure| failure.reason != Reason::ApprovalRequired) {
         // Of a root that is not open: the path is one of this machine.
         if failure.path.as_ref().is_some_and(|path| path.starts_with('/')) {
             *failure = elsewhere("ask the user to take it back");

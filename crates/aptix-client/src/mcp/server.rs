@@ -32,7 +32,7 @@ use super::asking::{Asking, Way};
 use super::author::{Author, Request};
 use super::called::Called;
 use super::calls;
-use super::consent::{Consent, Question};
+use super::consent::Consent;
 use super::line::Arguments;
 use super::progress;
 use super::transport::LineTransport;
@@ -44,8 +44,6 @@ use crate::review::Page;
 use crate::unsaved::Source;
 use crate::workspace::roots::workspace::Workspace;
 
-/// How often a person is asked about one call: each time it would write something else than what they saw.
-const QUESTIONS: usize = 3;
 /// Calls that only read and run at the same time.
 const LOOKS: usize = 4;
 /// How long a client may take to read an answer.
@@ -74,7 +72,7 @@ pub struct Session {
     pub tools: Selection,
     /// The root's directory as the user wrote it, absolute: absolute paths in calls may begin with it.
     pub directory: PathBuf,
-    /// The page on which the user is asked about what policy leaves to them, if there is one; the client is asked to ask otherwise.
+    /// The page on which the user is asked about what policy leaves to them, if there is one. Without it the client asks them, if it can.
     pub review: Option<Page>,
 }
 
@@ -107,7 +105,8 @@ pub async fn serve(
     let work = TaskTracker::new();
     let mut upkeep = JoinSet::new();
     upkeep.spawn(maintenance::run(Arc::clone(&workspace), Arc::clone(&policies)));
-    let asking = Asking::new(review.as_ref().map(Page::board));
+    let left = CancellationToken::new();
+    let asking = Asking::new(review.as_ref().map(Page::board), left.clone());
     if let Some(page) = review {
         let local = Arc::clone(&workspace);
         upkeep.spawn(async move { match page.serve(local).await {} });
@@ -123,7 +122,9 @@ pub async fn serve(
     };
     let (read, write) = streams;
     let outcome =
-        match serve_server_with_ct(server, LineTransport::new(read, write, PATIENCE, author.trace()), stop).await {
+        match serve_server_with_ct(server, LineTransport::new((read, write), PATIENCE, author.trace(), left), stop)
+            .await
+        {
             Ok(running) => running.waiting().await.map(drop).map_err(ServeError::from),
             // The client left without a message, or `stop` was cancelled.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
@@ -165,7 +166,7 @@ impl Server {
             refused(Form::Plain, &failures)
         })?;
         let traced = self.author.called(name, Some(tool.effect), request);
-        let consent = Arc::new(Consent::open(!matches!(way, Way::None)));
+        let consent = Arc::new(Consent::none(way.answering()));
         Ok(Called { tool, number, traced, consent })
     }
 
@@ -177,21 +178,18 @@ impl Server {
         arguments: &Arc<str>,
         mut until: Until,
     ) -> Result<ToolResult, InputRequiredResult> {
-        for asked in 0..=QUESTIONS {
+        loop {
             let answer = self.attempt(&called, arguments, &until).await;
             let Some(question) = called.consent.take() else {
-                if let (Way::Page(board), false) = (way, called.consent.is_first()) {
+                if let Way::Page(board) = way {
                     called.note_outcome(board, &answer);
                 }
                 return Ok(answer);
             };
-            let given = match asked {
-                QUESTIONS => Question::overtaken(),
-                _ => self.asking.ask(way, (&called, &question), &until).await?,
-            };
-            (called, until) = (called.answered(question, given), until.again());
+            let places = self.author.places();
+            let given = self.asking.ask(way, (&called, arguments), (&question, &places), &until).await?;
+            (called, until) = (called.with_answer(question, given), until.again());
         }
-        Ok(self.attempt(&called, arguments, &until).await)
     }
 
     /// Carries out a call when it is its turn, up to its end or to a question.
@@ -270,13 +268,14 @@ impl ServerHandler for Server {
         let written = context.extensions.get::<Arguments>().cloned();
         let Arguments { text, number } = written.unwrap_or_else(|| Arguments { text: "{}".into(), number: 0 });
         let way = self.asking.way(&context);
-        let called = match self.asking.answered(&request) {
+        let called = match self.asking.resumed(&request, &text) {
             Some(called) => Ok(Called { number, ..called }),
             None => self.called(&request.name, number, about(&context), &way),
         };
         let answer = match called {
             Ok(called) => {
                 let work = self.call(called, &way, &text, Until::from_now(context.ct.clone()));
+                let work = self.work.track_future(work);
                 progress::shown(work, &context).await
             }
             Err(refusal) => Ok(refusal),

@@ -48,6 +48,8 @@ pub(super) struct LineTransport<R, W: AsyncWrite> {
     trace: Trace,
     /// Cancelled once a message could not be written.
     gone: CancellationToken,
+    /// Cancelled once there is nothing more to read: no question is answered any more.
+    left: CancellationToken,
     places: Arc<Semaphore>,
     /// The places of requests that are not answered.
     held: HashMap<RequestId, Place>,
@@ -60,7 +62,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    pub(super) fn new(read: R, write: W, patience: Duration, trace: Trace) -> Self {
+    pub(super) fn new((read, write): (R, W), patience: Duration, trace: Trace, left: CancellationToken) -> Self {
         let codec = AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), b"\n".to_vec(), LINE_BYTES);
         Self {
             lines: FramedRead::new(read, codec),
@@ -69,6 +71,7 @@ where
             patience,
             trace,
             gone: CancellationToken::new(),
+            left,
             places: Arc::new(Semaphore::new(CALLS)),
             held: HashMap::new(),
             rejection: None,
@@ -186,7 +189,10 @@ where
         tokio::select! {
             biased;
             () = gone.cancelled() => None,
-            next = self.next() => next,
+            next = self.next() => next.or_else(|| {
+                self.left.cancel();
+                None
+            }),
         }
     }
 
@@ -222,7 +228,7 @@ mod tests {
     ) -> (DuplexStream, LineTransport<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>) {
         let (client, server) = tokio::io::duplex(buffer);
         let (read, write) = tokio::io::split(server);
-        (client, LineTransport::new(read, write, patience, Trace::new(Via::Mcp)))
+        (client, LineTransport::new((read, write), patience, Trace::new(Via::Mcp), CancellationToken::new()))
     }
 
     /// Whether a future is pending when first polled.

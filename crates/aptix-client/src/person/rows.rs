@@ -74,6 +74,11 @@ pub(super) fn rows(lines: &[Line], columns: usize) -> Vec<String> {
     rows
 }
 
+/// Breaks a line into rows without its style, which a client of another kind than a terminal shows.
+pub(crate) fn plain_rows(line: &Line, columns: usize) -> Vec<String> {
+    rows(&[Line { style: Style::new(), ..line.clone() }], columns)
+}
+
 /// Breaks a text into pieces of so many cells: the first, and each that follows. Tabs become blanks.
 fn pieces(text: &str, first: usize, next: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];

@@ -146,6 +146,20 @@ impl PolicyFiles {
         Ok(policy)
     }
 
+    /// Checks that a policy is still in force: one that was read before a person looked at a change.
+    ///
+    /// # Errors
+    /// It changed since, or a file is there that cannot be read or understood.
+    pub(crate) fn still_holds(&self, workspace: &Workspace, policy: &Policy) -> Result<(), Failure> {
+        let now = self.read(workspace).map_err(|error| error.failure())?;
+        if std::ptr::eq(Arc::as_ptr(&now), policy) {
+            return Ok(());
+        }
+        let message = "the policy changed while a person looked at the change, so nothing was written";
+        let failure = Failure::new(Reason::ApprovalRequired, message).detail(Detail::Changed);
+        Err(failure.hint("do the same again: it is checked against the policy as it is now"))
+    }
+
     /// Adds files to the `allow` lists of the user's own file; by their root's number and their path in
     /// it. What else is in the file stays.
     ///

@@ -90,6 +90,12 @@ pub(crate) enum Access {
 }
 
 impl Policy {
+    /// The same, but in the mode of another one.
+    #[must_use]
+    pub fn in_mode_of(&self, other: &Self) -> Self {
+        Self { restricted_by: other.restricted_by.clone(), ..self.clone() }
+    }
+
     /// What holds for a caller without any file.
     #[must_use]
     pub fn unstated(caller: Caller) -> Self {

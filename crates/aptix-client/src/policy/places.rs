@@ -41,7 +41,8 @@ impl Places {
         self.name_in(&mut report.failures);
     }
 
-    fn name(&self, text: &mut String) {
+    /// Names the places in a text.
+    pub fn name(&self, text: &mut String) {
         for (path, name) in &self.known {
             if text.contains(path.as_str()) {
                 *text = text.replace(path.as_str(), name);

@@ -181,6 +181,11 @@ impl Board {
         let _ = self.version.subscribe().wait_for(|now| *now != version).await;
     }
 
+    /// Has those who watch look again.
+    pub(super) fn touch(&self) {
+        self.changed(self.state());
+    }
+
     /// Tells those who watch.
     fn changed(&self, state: MutexGuard<'_, State>) {
         self.version.send_modify(|version| *version += 1);

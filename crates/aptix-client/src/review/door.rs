@@ -1,4 +1,4 @@
-//! Who may use the page: whoever opened a link that was shown to the person at the terminal, in the browser that did so.
+//! Who may use the page: whoever opened a link that the program showed, in the browser that did so.
 //!
 //! A link is good once. The browser gets a cookie for it, which no script can read and no other site can have sent. What
 //! changes something has to come from the page itself.
@@ -49,7 +49,7 @@ pub(super) enum Closed {
     #[error("another site asks for this")]
     OtherSite,
     #[error(
-        "this browser has not opened the page yet, or the program was started anew: open the link that its terminal shows"
+        "this browser has not opened the page yet, or the program was started anew: open the link that `aptix review` prints"
     )]
     NoCookie,
 }
@@ -102,6 +102,11 @@ impl Door {
             Some(())
         })?;
         Some(format!("{}={cookie}; Path=/; HttpOnly; SameSite=Strict", self.cookie()))
+    }
+
+    /// How many browsers opened the page.
+    pub(super) fn browsers(&self) -> usize {
+        self.with(|secrets| secrets.browsers.len())
     }
 
     /// Whether a request may be answered: it names this page, comes from no other site and, unless it brings a link, from a

@@ -21,7 +21,7 @@ use super::routes::{Site, routes};
 use crate::policy::files::PolicyFiles;
 use crate::workspace::roots::workspace::Workspace;
 
-/// Comes before a link.
+/// What a link is for, in front of it.
 pub(crate) const WHERE: &str = "review in a browser";
 /// Connections at one time.
 const CONNECTIONS: usize = 64;

@@ -1,7 +1,6 @@
 //! The batches that a workspace's history keeps, for the page, and how one of them is taken back.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use aptix_model::failure::{Failure, Visible};
 use aptix_model::reason::Reason;
@@ -23,6 +22,7 @@ use crate::person::in_time;
 use crate::person::rows::Line;
 use crate::person::shown::{Shown, ShownFile, shown};
 use crate::person::user::user;
+use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
 use crate::present::diff::{LineKind, diff_lines};
 use crate::present::log::{self, Log, Query, Row};
@@ -129,7 +129,7 @@ impl Past {
             let options = ApplyOptions { acting, ..ApplyOptions::new(&policy, Mode::Commit) };
             undo::undo(&self.workspace, Wanted::Named(id), options, &mut |proposal: &Proposal<'_>| {
                 let told = || asked.take().map(|asked| asked.send(Ok(())));
-                self.decide(&title, proposal, policy.approval, told)
+                self.decide(&title, proposal, &policy, told)
             })
         });
         let outcome = undone.map(|_| undo::acknowledge(&self.workspace)).map_err(|refusal| {
@@ -147,8 +147,8 @@ impl Past {
 
 impl Past {
     /// Asks on the page whether a batch is taken back; `told` is called once the question is there.
-    fn decide<T>(&self, title: &str, proposal: &Proposal<'_>, wait: Duration, told: impl FnOnce() -> T) -> Decision {
-        let subject = proposal.digest();
+    fn decide<T>(&self, title: &str, proposal: &Proposal<'_>, policy: &Policy, told: impl FnOnce() -> T) -> Decision {
+        let (subject, wait) = (proposal.digest(), policy.approval);
         let mut question = self.board.ask(title, Arc::new(shown(title, proposal, subject)), subject);
         told();
         let answered = async {
@@ -164,7 +164,8 @@ impl Past {
         let by = answer.is_some().then_some(By::Page);
         let answer = answer.unwrap_or_else(|| Answer::too_late(wait));
         question.end(&answer, by);
-        match answer.verdict {
+        let holds = self.policies.still_holds(&self.workspace, policy).map_err(|failure| vec![failure]);
+        match answer.verdict.and(holds) {
             Ok(()) => Decision::Approved(subject),
             Err(failures) => Decision::Refuse(failures),
         }

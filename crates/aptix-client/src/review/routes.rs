@@ -100,9 +100,11 @@ fn file(kind: &'static str, text: &'static str) -> Response {
 async fn page(State(site): Shared, request: Request) -> Response {
     let Some(token) = token(&request) else { return file("text/html; charset=utf-8", PAGE) };
     let Some(cookie) = site.door.exchange(token) else {
-        let why = "this link was used before, or is no longer the newest: the terminal of the program shows the one that is good";
+        let why = "this link was used before, or is no longer the newest: `aptix review` prints the one that is good";
         return Refusal(StatusCode::FORBIDDEN, why.to_owned()).into_response();
     };
+    // The others learn that there is one more.
+    site.board.touch();
     let door = Arc::clone(&site.door);
     tokio::task::spawn_blocking(move || door.announce("the review page was opened; to open it in another browser"));
     (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie.as_str()), (LOCATION, "/")], Body::empty()).into_response()
@@ -111,7 +113,7 @@ async fn page(State(site): Shared, request: Request) -> Response {
 async fn board(State(site): Shared) -> Json<BoardView> {
     let (version, waiting, ended) = site.board.look();
     let waiting = waiting.iter().map(|(number, question)| WaitingView::of(*number, question)).collect();
-    Json(BoardView { version, waiting, ended })
+    Json(BoardView { version, browsers: site.door.browsers(), waiting, ended })
 }
 
 /// The board as soon as it differs from this version, or after a while as it is.

@@ -17,6 +17,8 @@ const PIECE: usize = 100_000;
 #[serde(rename_all = "camelCase")]
 pub(super) struct BoardView {
     pub(super) version: u64,
+    /// Browsers that opened the page.
+    pub(super) browsers: usize,
     pub(super) waiting: Vec<WaitingView>,
     pub(super) ended: Vec<Ended>,
 }

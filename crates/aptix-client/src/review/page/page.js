@@ -389,6 +389,7 @@ $("help").onclick = () => $("keys").showModal();
 async function take(board) {
   const wasQuestion = state.chosen?.number !== undefined;
   Object.assign(state, { board, version: board.version });
+  $("browsers").textContent = board.browsers > 1 ? `Opened in ${board.browsers} browsers` : "";
   state.past = await ask("/api/past");
   const wanted = board.waiting.find((one) => one.title === state.wanted);
   if (wasQuestion && !asked(state.chosen)) {

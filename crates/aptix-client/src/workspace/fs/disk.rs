@@ -245,8 +245,8 @@ pub(crate) fn lock_file(path: &Path) -> Result<std::fs::File, std::io::Error> {
     std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-/// Lets a lock file say whose it is.
-pub(crate) fn sign_lock(file: &std::fs::File, text: &[u8]) -> Result<(), std::io::Error> {
+/// Puts a text into a lock file, in the place of the one before.
+pub(crate) fn set_lock_text(file: &std::fs::File, text: &[u8]) -> Result<(), std::io::Error> {
     file.set_len(0)?;
     std::os::unix::fs::FileExt::write_all_at(file, text, 0)
 }

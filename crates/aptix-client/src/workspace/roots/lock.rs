@@ -24,9 +24,9 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Lets the file say whose it is.
-    pub(super) fn sign(&self, text: &[u8]) -> Result<(), std::io::Error> {
-        disk::sign_lock(&self.file, text)
+    /// Puts a text into the file, in the place of the one before.
+    pub(super) fn set_text(&self, text: &[u8]) -> Result<(), std::io::Error> {
+        disk::set_lock_text(&self.file, text)
     }
 }
 
@@ -59,7 +59,7 @@ impl StateDir {
     pub fn lock_agent(&self, root: &Path) -> Result<Lock, StateError> {
         let lock = self.lock(AGENT_LOCK, Duration::ZERO)?;
         let path = self.path().join(AGENT_LOCK);
-        let signed = lock.sign(root.as_os_str().as_bytes());
+        let signed = lock.set_text(root.as_os_str().as_bytes());
         signed.map_err(|source| StateError::System { path, source })?;
         for sibling in self.siblings()? {
             let path = sibling.path().join(AGENT_LOCK);

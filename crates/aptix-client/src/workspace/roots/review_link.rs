@@ -1,6 +1,8 @@
 //! The links of the review pages that run beside a root, in its owner-only state: `aptix review` shows them, whatever became of the
 //! output of the process that has the page.
 
+use std::fs::TryLockError;
+use std::io::{ErrorKind, Read as _};
 use std::time::Duration;
 
 use crate::workspace::roots::lock::Lock;
@@ -9,7 +11,7 @@ use crate::workspace::roots::state::{StateDir, StateError};
 /// Pages beside one root whose links are kept; further ones show theirs by themselves alone.
 const PAGES: usize = 16;
 /// Most bytes of a link.
-const BYTES: usize = 256;
+const BYTES: u64 = 256;
 
 /// The link of a page that runs. Dropped, or when the process ends in any other way, there is no such link any more.
 #[derive(Debug)]
@@ -23,7 +25,13 @@ impl StateDir {
     pub(crate) fn keep_review_link(&self) -> Result<Option<ReviewLink>, StateError> {
         for page in 0..PAGES {
             match self.lock(&name(page), Duration::ZERO) {
-                Ok(lock) => return Ok(Some(ReviewLink(lock))),
+                Ok(lock) => {
+                    let link = ReviewLink(lock);
+                    // The one before may have been killed.
+                    let path = self.path().join(name(page));
+                    link.0.set_text(b"").map_err(|source| StateError::System { path, source })?;
+                    return Ok(Some(link));
+                }
                 Err(StateError::Busy(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -37,19 +45,22 @@ impl StateDir {
     /// When the state directory cannot be used.
     pub(crate) fn review_links(&self) -> Result<Vec<String>, StateError> {
         let mut links = Vec::new();
-        if !self.exists() {
-            return Ok(links);
-        }
         for page in 0..PAGES {
             let path = self.path().join(name(page));
-            if !path.exists() {
-                break;
-            }
-            // A place that can be taken is that of a page which has ended.
-            if let Err(StateError::Busy(_)) = self.lock(&name(page), Duration::ZERO) {
-                let link = std::fs::read_to_string(&path);
-                let link = link.map_err(|source| StateError::System { path: path.clone(), source })?;
-                links.extend(link.strip_suffix('\n').filter(|link| link.len() < BYTES).map(str::to_owned));
+            let system = |source| StateError::System { path: path.clone(), source };
+            let file = match std::fs::File::open(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => break,
+                opened => opened.map_err(system)?,
+            };
+            // Other readers share the lock; only a page that runs has it alone.
+            match file.try_lock_shared() {
+                Ok(()) => {}
+                Err(TryLockError::Error(source)) => return Err(system(source)),
+                Err(TryLockError::WouldBlock) => {
+                    let mut link = String::new();
+                    file.take(BYTES).read_to_string(&mut link).map_err(system)?;
+                    links.extend(link.strip_suffix('\n').map(str::to_owned));
+                }
             }
         }
         Ok(links)
@@ -62,7 +73,7 @@ impl ReviewLink {
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn set(&self, link: &str) -> Result<(), std::io::Error> {
-        self.0.sign(format!("{link}\n").as_bytes())
+        self.0.set_text(format!("{link}\n").as_bytes())
     }
 }
 
@@ -86,7 +97,10 @@ mod tests {
         other.set("http://127.0.0.1:2/?token=2").unwrap();
         assert_eq!(state.review_links().unwrap(), ["http://127.0.0.1:1/?token=1", "http://127.0.0.1:2/?token=2"]);
         drop(one);
-        assert_eq!(state.review_links().unwrap(), ["http://127.0.0.1:2/?token=2"]);
+        let ended = std::fs::File::open(state.path().join(name(0))).unwrap();
+        ended.lock_shared().unwrap();
+        assert_eq!(state.review_links().unwrap(), ["http://127.0.0.1:2/?token=2"], "another reader is no page");
+        drop(ended);
         let again = state.keep_review_link().unwrap().unwrap();
         assert_eq!(state.review_links().unwrap().len(), 1, "the link of the page that ended is not that of this one");
         drop((other, again));

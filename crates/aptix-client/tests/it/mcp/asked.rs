@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::client::{Client, answer, code};
+use crate::command_line::{aptix, text};
 
 /// A file that tells an editor what to execute.
 const TASKS: &str = ".vscode/tasks.json";
@@ -40,16 +41,36 @@ fn a_client_that_shows_forms_is_asked_and_a_yes_is_written() {
     digest(&message);
     assert_eq!(client.read(TASKS), "one\ntwo\n", "nothing is written while a person is asked");
     client.decide(&question, &yes());
-    let answer = client.answered();
-    assert!(!answer.is_error, "{}", answer.structured);
+    let edited = client.answered();
+    assert!(!edited.is_error, "{}", edited.structured);
     assert_eq!(client.read(TASKS), "one\n2\n");
     assert!(!client.done("edit", &json!({ "file_path": "a.txt", "old_string": "", "new_string": "x" })).is_error);
-    client.send("undo", &json!({ "batch_id": answer.structured["batchId"] }));
+    client.send("undo", &json!({ "batch_id": edited.structured["batchId"] }));
     let (question, message) = client.question();
     assert!(message.contains("+two\n"), "{message}");
     client.decide(&question, &yes());
     assert!(!client.answered().is_error);
     assert_eq!(client.read(TASKS), "one\ntwo\n");
+
+    let prepared = client.done("prepare_file_append", &json!({ "path": TASKS, "content": "end\n" })).structured;
+    client.send("apply_file_modification", &json!({ "hunk_id": prepared["hunkId"] }));
+    let (question, message) = client.question();
+    assert!(message.contains("+end\n"), "{message}");
+    client.done("prepare_file_append", &json!({ "path": "a.txt", "content": "meanwhile\n" }));
+    client.decide(&question, &yes());
+    assert!(!answer(&client.hear()).is_error);
+    assert_eq!(client.read(TASKS), "one\ntwo\nend\n");
+
+    // A batch is logged once, whoever was asked meanwhile.
+    let (place, log) = client.end();
+    let count = |event: &str| log.matches(event).count();
+    assert_eq!(
+        (count("\"Batch.Received\""), count("\"Batch.Agreed\""), count("\"Batch.Refused\"")),
+        (5, 3, 0),
+        "{log}"
+    );
+    let shown = aptix(place.path(), &["show", "--json", edited.structured["batchId"].as_str().unwrap()], "");
+    assert!(text(&shown.stdout).contains("(in a form of test)"), "{}", text(&shown.stdout));
 }
 
 #[test]
@@ -58,7 +79,7 @@ fn anything_but_a_yes_writes_nothing() {
     for (given, expected, part) in [
         (json!({ "action": "accept", "content": { "approve": false, "reason": "use lint" } }), "REJECTED", "use lint"),
         (json!({ "action": "decline" }), "REJECTED", "said no"),
-        (json!({ "action": "cancel" }), "APPROVAL_REQUIRED", "closed the question"),
+        (json!({ "action": "cancel" }), "APPROVAL_REQUIRED", "the question was closed"),
         (json!({ "action": "accept" }), "REJECTED", "said no"),
         (json!({ "action": "accept", "content": { "approve": "true" } }), "REJECTED", "said no"),
         (json!({ "action": "perhaps" }), "APPROVAL_REQUIRED.SENSITIVE", "--review"),
@@ -84,10 +105,14 @@ fn a_client_without_forms_is_told_how_the_user_can_approve() {
     let answer = client.call("edit", &edit());
     assert_eq!(code(&answer.structured), "APPROVAL_REQUIRED.SENSITIVE");
     let hint = answer.structured["errors"][0]["hint"].as_str().unwrap();
-    for way in ["--review", "elicitation", "`aptix apply`", "`aptix policy explain PATH`"] {
+    for way in ["--review", "`aptix apply`", "policy file"] {
         assert!(hint.contains(way), "{way}: {hint}");
     }
     assert_eq!(client.read(TASKS), "one\ntwo\n");
+    // Of an undo as well.
+    let created = client.done("edit", &json!({ "file_path": "a.txt", "old_string": "", "new_string": "x" })).structured;
+    let undone = client.call("undo", &json!({ "batch_id": created["batchId"] })).structured;
+    assert!(undone["errors"][0]["hint"].as_str().unwrap().contains("--review"), "{undone}");
 }
 
 /// What a person agreed to is not what would be written: they are asked about that, and not for ever.
@@ -130,12 +155,73 @@ fn nothing_in_a_change_ends_its_fence_or_is_left_out() {
     client.decide(&question, &json!({ "action": "decline" }));
     client.answered();
 
+    let hidden = format!("make lint{}; curl evil\n", " ".repeat(4_000));
+    client.send("workspace_create_file", &create(&hidden));
+    let (question, message) = client.question();
+    assert!(message.lines().all(|row| row.len() <= 100), "{message}");
+    assert!(message.lines().any(|row| row.starts_with(": ") && row.ends_with("; curl evil")), "{message}");
+    client.decide(&question, &json!({ "action": "decline" }));
+    client.answered();
+
     let answer = client.call("workspace_create_file", &create(&"long\n".repeat(10_000)));
     assert!(
         answer.is_error && answer.structured.to_string().contains("too long for the client's form"),
         "{}",
         answer.text
     );
+}
+
+/// A client sees no more of files that models are not shown, nor of this machine, because it asks its user.
+#[test]
+fn a_form_gives_away_nothing() {
+    const SECRET: &str = "zebra one\nzebra two\n";
+    let mut client = Client::with_forms(|ws| {
+        std::fs::write(ws.join("prod.tfvars"), SECRET).unwrap();
+        std::fs::write(ws.join("a.txt"), "a\n").unwrap();
+    });
+    for (tool, arguments) in [
+        ("delete_file", json!({ "path": "prod.tfvars" })),
+        ("workspace_create_file", json!({ "path": "prod.tfvars", "content": "x", "overwrite": true })),
+        ("move_file", json!({ "path": "prod.tfvars", "to": "plain.txt" })),
+    ] {
+        let answer = client.call(tool, &arguments);
+        assert!(answer.is_error && !answer.text.contains("zebra"), "{tool}: {}", answer.text);
+    }
+    client.set_policy("ask = [\"a.txt\"]\n");
+    client.send("workspace_create_file", &json!({ "path": "a.txt", "content": "b\n", "overwrite": true }));
+    let (question, message) = client.question();
+    let place = client.place.path().to_str().unwrap();
+    assert!(message.contains("policy.toml has it under ask") && !message.contains(place), "{message}");
+    client.decide(&question, &json!({ "action": "cancel" }));
+    client.answered();
+    assert_eq!(client.read("prod.tfvars"), SECRET);
+}
+
+#[test]
+fn a_question_waits_no_longer_than_policy_allows_and_not_behind_many_others() {
+    let mut client = Client::with_forms(with_tasks);
+    client.set_policy("approval_seconds = 1\n");
+    client.send("edit", &edit());
+    let (question, _) = client.question();
+    let void = client.hear();
+    assert_eq!((&void["method"], &void["params"]["requestId"]), (&"notifications/cancelled".into(), &question));
+    let late = client.answered();
+    assert!(late.is_error && late.text.contains("no one answered within 1 seconds"), "{}", late.text);
+
+    client.set_policy("");
+    for _ in 0..9 {
+        client.send("edit", &edit());
+    }
+    // Of one the form is shown, seven wait for it, and the ninth is refused.
+    let heard = [client.hear(), client.hear()];
+    let refused = heard.iter().find(|heard| heard["method"].is_null()).unwrap();
+    assert!(answer(refused).text.contains("other changes wait"), "{refused}");
+    drop(client.stdin.take());
+    let answers = client.lines.iter().count();
+    assert!(client.child.wait().unwrap().success());
+    let log = std::fs::read_to_string(client.place.path().join("log")).unwrap();
+    let ends = log.matches("\"Batch.Refused\"").count();
+    assert_eq!((answers, ends), (8, 1 + 9), "each call ends with the client: {log}");
 }
 
 /// Other calls go on while a person is asked, and a call that is given up takes its question back.
@@ -190,8 +276,10 @@ fn the_newer_protocol_brings_the_answer_with_the_next_call() {
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
         "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
     });
+    let ws = client.ws();
     let mut call = |more: Value| {
         let mut params = json!({ "name": "edit", "arguments": edit(), "_meta": meta });
+        // What is given takes the place of what was there.
         params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         client.ask("tools/call", &params)
     };
@@ -200,7 +288,7 @@ fn the_newer_protocol_brings_the_answer_with_the_next_call() {
     assert_eq!(asked["resultType"], "input_required", "{first}");
     let request = &asked["inputRequests"]["consent"];
     assert_eq!(request["method"], "elicitation/create", "{first}");
-    let seen = digest(request["params"]["message"].as_str().unwrap());
+    digest(request["params"]["message"].as_str().unwrap());
     let state = asked["requestState"].as_str().unwrap().to_owned();
 
     // A state that the server did not give answers nothing.
@@ -211,11 +299,27 @@ fn the_newer_protocol_brings_the_answer_with_the_next_call() {
     let declined = answer(&call(with(again["requestState"].as_str().unwrap(), json!({ "action": "decline" }))));
     assert_eq!(code(&declined.structured), "REJECTED");
 
+    // The yes was to another change than the one that the next call asks for.
+    let other = call(json!({
+        "requestState": state,
+        "inputResponses": { "consent": yes() },
+        "arguments": { "file_path": TASKS, "old_string": "one", "new_string": "1" },
+    }));
+    assert_eq!(other["result"]["resultType"], "input_required", "{other}");
+    let again = call(json!({}));
+    let state = again["result"]["requestState"].as_str().unwrap().to_owned();
     let done = answer(&call(with(&state, yes())));
     assert!(!done.is_error, "{}", done.structured);
+    assert_eq!(std::fs::read_to_string(ws.join(TASKS)).unwrap(), "one\n2\n");
     // It is good once.
-    let spent = call(with(&state, yes()));
-    assert_eq!(code(&answer(&spent).structured), "TEXT_NOT_FOUND", "{spent}");
-    assert_eq!(client.read(TASKS), "one\n2\n");
-    assert_eq!(seen.trim_end().len(), 64);
+    std::fs::write(ws.join(TASKS), "one\ntwo\n").unwrap();
+    let mut spent = call(with(&state, yes()));
+    // A change that becomes another one is asked about so often.
+    for round in 0..3 {
+        assert_eq!(spent["result"]["resultType"], "input_required", "{round}: {spent}");
+        std::fs::write(ws.join(TASKS), format!("{round}\ntwo\n")).unwrap();
+        spent = call(with(spent["result"]["requestState"].as_str().unwrap(), yes()));
+    }
+    assert_eq!(code(&answer(&spent).structured), "APPROVAL_REQUIRED.CHANGED", "{spent}");
+    assert_eq!(std::fs::read_to_string(ws.join(TASKS)).unwrap(), "2\ntwo\n");
 }

@@ -65,9 +65,11 @@ impl Client {
         Self::spawn_with(lay(lay_out), server(), &["--tools", tools]).initialized()
     }
 
-    /// One that shows forms.
+    /// One that shows forms, and whose server logs its events as JSON.
     pub(super) fn with_forms(lay_out: impl FnOnce(&Path)) -> Self {
-        Self::spawn(lay(lay_out), server()).initialized_with(&json!({ "elicitation": { "form": {} } }))
+        let mut server = server();
+        server.env("APTIX_LOG", "aptix::events=info").env("APTIX_LOG_FORMAT", "json");
+        Self::spawn(lay(lay_out), server).initialized_with(&json!({ "elicitation": { "form": {} } }))
     }
 
     fn initialized(self) -> Self {
