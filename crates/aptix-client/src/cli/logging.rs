@@ -51,7 +51,8 @@ impl Logs {
     /// What is logged of everything, and of the log events if that is something else.
     fn default_filter(self) -> (Level, String) {
         match self {
-            Self::Service => (Level::INFO, String::new()),
+            // What the library of the protocol for models notes of itself is not what the service does.
+            Self::Service => (Level::INFO, format!("{},rmcp=warn", Level::INFO)),
             Self::Command => (Level::WARN, format!("{},{}=off", Level::WARN, trace::TARGET)),
         }
     }

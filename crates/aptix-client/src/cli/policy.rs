@@ -166,7 +166,7 @@ fn words(answer: &str) -> &str {
     match answer {
         "yes" => "yes, and nobody is asked",
         "usual" => "yes; a person is asked only where every batch is asked about",
-        "asked" => "a person is asked, and without a terminal it is refused",
+        "asked" => "a person is asked, and where none can be it is refused",
         other => other,
     }
 }
@@ -221,18 +221,14 @@ fn meets(
         need = proposal.needs.first().cloned().unwrap_or(Need::Usual);
         Decision::Apply
     });
-    let asked = |why: String| match policy.caller {
-        Caller::Model => ("no", Some(format!("{why}; `aptix mcp` asks nobody"))),
-        Caller::Shell | Caller::Server => ("asked", Some(why)),
-    };
     Ok(match (planned, need) {
         (Err(refusal), _) if refusal.is_environment() => return Err(refusal.into()),
         (Err(Refusal { failures }), _) => {
             let is_asked = failures.iter().all(|failure| failure.reason == Reason::ApprovalRequired);
             let why: Vec<_> = failures.into_iter().map(|failure| failure.message).collect();
-            if is_asked { asked(why.join("; ")) } else { ("no", Some(why.join("; "))) }
+            (if is_asked { "asked" } else { "no" }, Some(why.join("; ")))
         }
-        (Ok(_), Need::Ask { ask, .. }) => asked(ask.to_string()),
+        (Ok(_), Need::Ask { ask, .. }) => ("asked", Some(ask.to_string())),
         (Ok(_), Need::Usual) => ("usual", None),
         (Ok(_), Need::Nothing) => ("yes", None),
     })

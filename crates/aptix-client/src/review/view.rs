@@ -50,6 +50,8 @@ pub(super) struct ChangeView {
 #[serde(rename_all = "camelCase")]
 struct FileView {
     index: usize,
+    /// What it is called in a list.
+    name: String,
     /// What becomes of it.
     title: String,
     attention: Option<String>,
@@ -80,9 +82,10 @@ impl WaitingView {
 
 impl ChangeView {
     pub(super) fn of(title: &str, shown: &Shown) -> Self {
-        let texts = |lines: &[Line]| -> Vec<String> {
-            lines.iter().map(|line| line.text.clone()).filter(|text| !text.is_empty()).collect()
-        };
+        // The title stands above by itself.
+        let is_more = |text: &String| !text.is_empty() && text.strip_suffix(':') != Some(title);
+        let texts =
+            |lines: &[Line]| -> Vec<String> { lines.iter().map(|line| line.text.clone()).filter(is_more).collect() };
         Self {
             title: title.to_owned(),
             head: texts(&shown.head),
@@ -98,6 +101,7 @@ impl FileView {
     fn of(file: &ShownFile) -> Self {
         Self {
             index: file.index,
+            name: file.name.clone(),
             title: file.lines.first().map(|line| line.text.clone()).unwrap_or_default(),
             attention: file.attention.as_ref().map(|line| line.text.clone()),
             lines: file.lines.len().saturating_sub(1),

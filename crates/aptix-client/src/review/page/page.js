@@ -39,9 +39,15 @@ const asked = (chosen) => state.board.waiting.find((waiting) => waiting.number =
 // The question that is drawn: what is answered is what is seen, whatever was chosen since.
 const question = () => (state.drawn && asked(state.drawn.chosen) ? state.drawn : null);
 
+// What a question is called in a list: by its first file, which needs attention most.
+function named({ title, files: [first, ...more] }) {
+  if (!first) return title;
+  return more.length ? `${first.name} and ${more.length} more` : first.name;
+}
+
 function listed() {
   const { waiting } = state.board;
-  $("waiting").replaceChildren(...waiting.map((one) => item({ number: one.number }, one.title, `${one.totals} · asked ${one.seconds} s ago`)));
+  $("waiting").replaceChildren(...waiting.map((one) => item({ number: one.number }, named(one), `${one.totals} · asked ${one.seconds} s ago`)));
   if (waiting.length === 0) $("waiting").append(el("li", {}, el("small", { textContent: "Nothing waits." })));
   $("ended").replaceChildren(...state.board.ended.map((one) => el("li", {}, el("span", {}, one.title,
     el("small", { className: one.hasFailed ? "attention" : "", textContent: [one.how, one.outcome].filter(Boolean).join(": ") })))));
