@@ -28,11 +28,14 @@ impl<'a> Acting<'a> {
         Self { actor: Some(actor), ..Self::UNKNOWN }
     }
 
-    /// The steps of a batch that reaches this state now, by this person if one agreed to it.
+    /// The steps of a batch that reaches this state now, by this person if one agreed to it: then who asked for it is the step before.
     pub(super) fn steps(self, agreed: Option<&Actor>, state: BatchState, at: UnixMillis) -> Vec<EventFacts> {
         let Some(actor) = agreed.or(self.actor).cloned() else { return Vec::new() };
         let kind = if self.before.is_empty() { EventKind::Local } else { EventKind::Reported };
+        let author = self.actor.filter(|_| agreed.is_some() && self.before.is_empty()).cloned();
+        let asked =
+            author.map(|actor| EventFacts { kind, state: BatchState::PendingApproval, at, actor, reason: None });
         let last = EventFacts { kind, state, at, actor, reason: self.reason.map(str::to_owned) };
-        self.before.iter().cloned().chain([last]).collect()
+        self.before.iter().cloned().chain(asked).chain([last]).collect()
     }
 }
