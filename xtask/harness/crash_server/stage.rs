@@ -79,6 +79,11 @@ impl Stage {
         std::fs::read_to_string(self.place.join("server.log")).unwrap_or_default()
     }
 
+    /// Empties the log of the server, which does not run: a limit on the length of files must not cut its messages off.
+    pub(crate) fn empty_log(&self) -> Result<()> {
+        Ok(std::fs::write(self.place.join("server.log"), "")?)
+    }
+
     /// The last lines of both logs.
     pub(crate) fn tail(&self) -> String {
         let mut said = String::new();

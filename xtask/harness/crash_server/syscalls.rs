@@ -159,10 +159,9 @@ fn case(scene: &mut Scene, fault: &Fault, random: &mut Random) -> Result<Outcome
 
 /// Starts the server with a fault and lets everyone work on it.
 fn faulty(scene: &mut Scene, fault: &Fault, random: &mut Random) -> Result<Outcome> {
-    let before = scene.stage.log().len();
+    scene.stage.empty_log()?;
     let named = |scene: &Scene| {
-        let log = scene.stage.log();
-        let said = log.get(before..).unwrap_or_default();
+        let said = scene.stage.log();
         ensure!(said.contains("ERROR") && !said.contains("panicked"), "it ended without a message: {said}");
         Ok(())
     };
@@ -193,12 +192,11 @@ fn faulty(scene: &mut Scene, fault: &Fault, random: &mut Random) -> Result<Outco
         return Ok(Outcome::Stayed);
     }
     let healed = scene.heals(random);
-    let log = scene.stage.log();
     match healed {
         Ok(true) => Ok(Outcome::Healed),
         Ok(false) => named(scene).map(|()| Outcome::Ended),
         // strace counts the calls of each thread: a store that is opened anew has new ones, which fail in the same place.
-        Err(_) if log.get(before..).unwrap_or_default().matches(HEALED).count() > 1 => Ok(Outcome::Stayed),
+        Err(_) if scene.stage.log().matches(HEALED).count() > 1 => Ok(Outcome::Stayed),
         Err(error) => Err(error),
     }
 }
