@@ -204,13 +204,13 @@ fn a_form_gives_away_nothing() {
 #[test]
 fn a_question_waits_no_longer_than_policy_allows_and_not_behind_many_others() {
     let mut client = Client::with_forms(with_tasks);
-    client.set_policy("approval_seconds = 1\n");
+    client.set_policy("approval_seconds = 4\n");
     client.send("edit", &edit());
     let (question, _) = client.question();
     let void = client.hear();
     assert_eq!((&void["method"], &void["params"]["requestId"]), (&"notifications/cancelled".into(), &question));
     let late = client.answered();
-    assert!(late.is_error && late.text.contains("no one answered within 1 seconds"), "{}", late.text);
+    assert!(late.is_error && late.text.contains("no one answered within 4 seconds"), "{}", late.text);
 
     client.set_policy("");
     for _ in 0..9 {
