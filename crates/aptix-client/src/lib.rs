@@ -12,7 +12,8 @@
 //! # Features
 //!
 //! `cli`, the default, is the binary `aptix` and turns on the others: `agent`, the connection to a server and what serves
-//! it, and `mcp`, the tools over the Model Context Protocol. Without them there is no runtime among the dependencies.
+//! it, and `mcp`, the tools over the Model Context Protocol. Both turn on `person`, the dialog at the terminal and the review page. Without
+//! them there is no runtime among the dependencies.
 //!
 //! ARCHITECTURE.md has the map of the modules, lowest first; each imports only from those below it.
 

@@ -228,20 +228,20 @@ fn commit(
     };
     let mut policy = Arc::clone(&read);
     loop {
-        let newer = RefCell::new(None);
-        let still_holds = || match service.policy.read(local) {
-            Ok(now) if Arc::ptr_eq(&now, &read) => Ok(()),
-            Ok(now) => {
-                newer.replace(Some(now));
-                let message = "the policy changed while a person looked at the change";
-                Err(Failure::new(Reason::ApprovalRequired, message).detail(Detail::Changed))
-            }
-            Err(error) => Err(error.failure()),
+        let has_changed = Cell::new(false);
+        let still_holds = || {
+            let holds = service.policy.still_holds(local, &read);
+            holds.inspect_err(|failure| has_changed.set(failure.detail == Some(Detail::Changed)))
         };
         let outcome = commit_under(agent, (&policy, &still_holds), batch, traced, (task, withdrawn));
-        let Some(now) = newer.take() else { return outcome };
-        policy = Arc::new(now.in_mode_of(&policy));
-        read = now;
+        if !has_changed.get() {
+            return outcome;
+        }
+        read = match service.policy.read(local) {
+            Ok(policy) => policy,
+            Err(error) => return Some(Err(vec![error.failure()])),
+        };
+        policy = Arc::new(read.in_mode_of(&policy));
     }
 }
 

@@ -15,15 +15,16 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext};
 use rmcp::{Peer, RoleServer};
 use tokio::sync::{Mutex, Semaphore};
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
+use super::author::Author;
 use super::called::Called;
 use super::consent::{Answering, Question, WAYS};
 use super::form;
 use super::until::Until;
 use crate::person::answer::Answer;
 use crate::person::in_time;
-use crate::policy::places::Places;
 use crate::review::{Board, By};
 
 /// Questions that wait at one time; there are places for more calls, so that the answer to a form is read.
@@ -119,17 +120,21 @@ impl Asking {
         &self,
         way: &Way,
         (called, arguments): (&Called, &Arc<str>),
-        (question, places): (&Question, &Places),
+        (question, author): (&Question, &Arc<Author>),
         until: &Until,
     ) -> Result<Answer, InputRequiredResult> {
         let Ok(_place) = self.places.try_acquire() else { return Ok(question.unasked(TOO_MANY)) };
         let form = match way {
             Way::Page(board) => return Ok(self.on_page(board, question, until).await),
             Way::None => return Ok(question.unasked(WAYS)),
-            Way::Form(_) | Way::NextCall => match form::asking(question, places) {
-                Ok(form) => form,
-                Err(answer) => return Ok(answer),
-            },
+            Way::Form(_) | Way::NextCall => {
+                let (of_question, author) = (question.clone(), Arc::clone(author));
+                let form = spawn_blocking(move || form::asking(&of_question, &author.places())).await;
+                match form.unwrap_or_else(|_| Err(question.unasked(WAYS))) {
+                    Ok(form) => form,
+                    Err(answer) => return Ok(answer),
+                }
+            }
         };
         match way {
             Way::Form(peer) => Ok(self.in_form(peer, form, question, until).await),

@@ -98,18 +98,23 @@ impl Consent {
     /// Decides about what is to be written, as far as that is known; notes the question otherwise. The batches of calls are applied
     /// whole or not at all.
     pub(super) fn decide(&self, batch: BatchId, proposal: &Proposal<'_>, patience: Duration) -> Decision {
-        let (unanswered, subject) = (proposal.unanswered(), proposal.digest());
+        let unanswered = proposal.unanswered();
         if unanswered.is_empty() {
             return Decision::Apply;
         }
-        match &self.last {
-            Some((_, Answer { verdict: Err(failures), .. })) => return Decision::Refuse(failures.clone()),
-            Some((question, _)) if question.subject == subject => return Decision::Approved(subject),
-            Some(_) if self.asked >= QUESTIONS => return Decision::Refuse(vec![overtaken()]),
-            Some(_) | None => {}
+        if let Some((_, Answer { verdict: Err(failures), .. })) = &self.last {
+            return Decision::Refuse(failures.clone());
         }
         if self.answering == Answering::None {
             return Decision::Refuse(unanswered.into_iter().map(|failure| failure.hint(WAYS)).collect());
+        }
+        // Every byte before and after counts: it takes as long as the files are.
+        let subject = proposal.digest();
+        if self.last.as_ref().is_some_and(|(question, _)| question.subject == subject) {
+            return Decision::Approved(subject);
+        }
+        if self.asked >= QUESTIONS {
+            return Decision::Refuse(vec![overtaken()]);
         }
         let title = format!("Batch {batch}");
         let shown = Arc::new(shown(&title, proposal, subject));

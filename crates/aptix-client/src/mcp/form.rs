@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::consent::{Question, WAYS};
 use crate::person::answer::{Answer, refusal};
-use crate::person::rows::{Line, plain_rows};
+use crate::person::rows::{Line, rows};
 use crate::policy::places::Places;
 
 /// Bytes of what is shown. A client need not show a longer text whole, and nobody agrees to what they were not shown.
@@ -70,17 +70,18 @@ fn message(question: &Question, places: &Places) -> Option<String> {
     let shown = &question.shown;
     let attention = shown.files.iter().filter_map(|file| file.attention.as_ref());
     let change = shown.files.iter().flat_map(|file| &file.lines).chain(&shown.unchanged);
-    let mut rows = String::new();
+    let mut all = String::new();
     for line in shown.head.iter().chain(attention).chain(change) {
-        if rows.len() + line.text.len() > BYTES {
+        if all.len() + line.text.len() > BYTES {
             return None;
         }
-        let mut line: Line = line.clone();
+        // Without its style, which is for terminals.
+        let mut line = Line { kind: line.kind, text: line.text.clone(), ..Line::default() };
         places.name(&mut line.text);
-        rows.extend(plain_rows(&line, COLUMNS));
+        all.extend(rows(&[line], COLUMNS));
     }
-    let longest = rows.split(|char| char != '`').map(str::len).max().unwrap_or_default();
+    let longest = all.split(|char| char != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
     let (totals, digest) = (&shown.totals, &shown.digest.text);
-    Some(format!("A person has to agree to this change: {totals}.\n\n{fence}\n{rows}{fence}\n{digest}\n"))
+    Some(format!("A person has to agree to this change: {totals}.\n\n{fence}\n{all}{fence}\n{digest}\n"))
 }

@@ -186,8 +186,7 @@ impl Server {
                 }
                 return Ok(answer);
             };
-            let places = self.author.places();
-            let given = self.asking.ask(way, (&called, arguments), (&question, &places), &until).await?;
+            let given = self.asking.ask(way, (&called, arguments), (&question, &self.author), &until).await?;
             (called, until) = (called.with_answer(question, given), until.again());
         }
     }

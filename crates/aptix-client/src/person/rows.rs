@@ -63,7 +63,7 @@ impl Line {
 }
 
 /// Breaks lines into rows of less than so many columns. Each row is whole: its style ends with it.
-pub(super) fn rows(lines: &[Line], columns: usize) -> Vec<String> {
+pub(crate) fn rows(lines: &[Line], columns: usize) -> Vec<String> {
     let mut rows = Vec::new();
     for line in lines {
         let (mark, Line { style, text, .. }) = (line.mark(), line);
@@ -72,11 +72,6 @@ pub(super) fn rows(lines: &[Line], columns: usize) -> Vec<String> {
         rows.extend(pieces.into_iter().zip(marks).map(|(piece, mark)| format!("{mark}{style}{piece}{style:#}\n")));
     }
     rows
-}
-
-/// Breaks a line into rows without its style, which a client of another kind than a terminal shows.
-pub(crate) fn plain_rows(line: &Line, columns: usize) -> Vec<String> {
-    rows(&[Line { style: Style::new(), ..line.clone() }], columns)
 }
 
 /// Breaks a text into pieces of so many cells: the first, and each that follows. Tabs become blanks.
