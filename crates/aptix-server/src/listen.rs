@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::fs::File;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -11,12 +12,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 use tokio_stream::wrappers::UnixListenerStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::transport::server::{Connected, TcpConnectInfo, TcpIncoming};
 
 use crate::tls::Tls;
+
+/// Connections that wait until the server takes them. The system lowers it to its own limit, `net.core.somaxconn`.
+const BACKLOG: u32 = 16_384;
 
 /// Which socket in a data directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -166,6 +170,19 @@ fn owned(stream: UnixStream) -> io::Result<Option<Socket>> {
     }
     tracing::warn!(user, "a connection of another user to the socket in the data directory was closed");
     Ok(None)
+}
+
+/// Listens on an address of the network. Thousands of agents come back at once after a restart: those that the system does not let
+/// wait, it resets or keeps waiting for seconds.
+///
+/// # Errors
+/// When the system refuses the address.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // The port of a server that ended a moment ago is free.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Listens on the socket in a data directory that this process has locked.

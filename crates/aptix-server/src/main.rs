@@ -18,7 +18,7 @@ use std::time::Duration;
 use anyhow::Context;
 use aptix_server::config::{Effective, LogFilter, LogFormat, Sources};
 use aptix_server::descriptors;
-use aptix_server::listen::{OwnerSocket, incoming, listen_to_owner};
+use aptix_server::listen::{OwnerSocket, incoming, listen, listen_to_owner};
 use aptix_server::metrics;
 use aptix_server::metrics::scrape::answer_scrapes;
 use aptix_server::options::Changeable;
@@ -258,8 +258,7 @@ async fn serve_until_signal(
     let owner = listen_to_owner(&config.data_dir, OwnerSocket::Server).inspect_err(|error| {
         tracing::warn!(%error, "the socket in the data directory cannot be used: tokens can be made while the server is stopped");
     });
-    let listener = TcpListener::bind(config.listen)
-        .await
+    let listener = listen(config.listen)
         .with_context(|| format!("failed to listen on {}; give another address with --listen", config.listen))?;
     let address = listener.local_addr().context("failed to learn the address")?;
     if needs_no_token && !address.ip().to_canonical().is_loopback() {
@@ -301,8 +300,7 @@ async fn serve_until_signal(
 /// The listener for scrapes of the metrics, if there is to be one.
 async fn listen_for_scrapes(address: Option<SocketAddr>) -> anyhow::Result<Option<TcpListener>> {
     let Some(address) = address else { return Ok(None) };
-    let listener = TcpListener::bind(address)
-        .await
+    let listener = listen(address)
         .with_context(|| format!("failed to listen on {address} for metrics; set metrics to another address"))?;
     let address = listener.local_addr().context("failed to learn the address of the metrics")?;
     tracing::info!(%address, "metrics can be scraped");
