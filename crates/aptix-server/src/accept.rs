@@ -3,7 +3,7 @@
 
 mod failed_handshakes;
 mod opening;
-mod transport;
+pub(crate) mod transport;
 
 use std::collections::VecDeque;
 use std::io;
@@ -69,7 +69,7 @@ struct Waiting<C> {
     until: Instant,
 }
 
-impl<I, C: Connected + AsyncRead + AsyncWrite + Unpin> Incoming<I, C> {
+impl<I, C: Connected + AsyncRead + AsyncWrite + Unpin + Send + 'static> Incoming<I, C> {
     pub(crate) fn new(incoming: I, room: Arc<Room>, peers: Peers, stopped: CancellationToken) -> Self {
         let again = Box::pin(sleep(BACK_OFF));
         Self {
@@ -151,7 +151,7 @@ impl<I, C: Connected + AsyncRead + AsyncWrite + Unpin> Incoming<I, C> {
 impl<I, C, E> Stream for Incoming<I, C>
 where
     I: Stream<Item = Result<C, E>>,
-    C: Connected + AsyncRead + AsyncWrite + Unpin,
+    C: Connected + AsyncRead + AsyncWrite + Unpin + Send + 'static,
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Item = io::Result<Admitted<C>>;
@@ -231,7 +231,7 @@ impl<C> Admitted<C> {
     }
 }
 
-impl<C: AsyncRead + AsyncWrite + Unpin> Admitted<C> {
+impl<C: AsyncRead + AsyncWrite + Unpin + Send + 'static> Admitted<C> {
     /// What came of waiting, unless the preface has not come in time. A handshake of TLS waits in whoever reads or writes first.
     fn in_time<T>(&mut self, context: &mut Context<'_>, waited: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if let Some(silence) = self.silence.as_mut().filter(|_| waited.is_pending())
@@ -243,7 +243,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> Admitted<C> {
     }
 }
 
-impl<C: AsyncRead + AsyncWrite + Unpin> AsyncRead for Admitted<C> {
+impl<C: AsyncRead + AsyncWrite + Unpin + Send + 'static> AsyncRead for Admitted<C> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -265,7 +265,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> AsyncRead for Admitted<C> {
     }
 }
 
-impl<C: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Admitted<C> {
+impl<C: AsyncRead + AsyncWrite + Unpin + Send + 'static> AsyncWrite for Admitted<C> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.check(context)?;
         let written = Pin::new(&mut self.connection).poll_write(context, bytes);

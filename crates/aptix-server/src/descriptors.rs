@@ -3,6 +3,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::accept::transport::PARTINGS;
 use crate::metrics;
 
 /// Open files of the store: journals, tables being read, written and merged.
@@ -11,9 +12,9 @@ const STORE: usize = 1000;
 /// The least that the store works with.
 const STORE_LEAST: usize = 24;
 
-/// Everything else: standard streams, the runtime, the listener, connections that wait for room; and the listener for metrics
+/// Everything else: standard streams, the runtime, the listener, connections that wait for room or end; and the listener for metrics
 /// with its connections.
-const OTHERS: usize = 22 + 1 + metrics::scrape::CONNECTIONS;
+const OTHERS: usize = 22 + PARTINGS + 1 + metrics::scrape::CONNECTIONS;
 
 /// The least number of connections that a server is worth starting for.
 const CONNECTIONS_LEAST: usize = 8;
@@ -93,13 +94,13 @@ mod tests {
 
     #[test]
     fn the_store_has_its_share_whatever_is_wanted() {
-        for limit in [59, 64, 256, 1024, 4096, 1 << 20, u64::MAX] {
+        for limit in [67, 80, 256, 1024, 4096, 1 << 20, u64::MAX] {
             let budget = share_out(limit, 20_000).unwrap();
             let used = budget.connections + 2 * budget.store_files + OTHERS;
             assert!(used as u64 <= limit && budget.store_files >= STORE_LEAST / 2, "{limit}: {budget:?}");
             assert!(budget.connections >= CONNECTIONS_LEAST && budget.connections <= 20_000);
         }
         assert_eq!(share_out(1 << 20, 20_000).unwrap().connections, 20_000);
-        assert_eq!(share_out(58, 20_000), Err(TooFewDescriptors { limit: 58 }));
+        assert_eq!(share_out(66, 20_000), Err(TooFewDescriptors { limit: 66 }));
     }
 }

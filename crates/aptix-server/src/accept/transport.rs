@@ -4,9 +4,12 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_rustls::Accept;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_rustls::FallibleAccept;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
@@ -14,6 +17,11 @@ use super::failed_handshakes::{Cause, FailedHandshakes};
 use crate::caller::Peer;
 use crate::room::Place;
 use crate::tls::{Tls, names};
+
+/// Connections whose client reads at one time why its handshake failed, for how long, and how much it may send meanwhile.
+pub(crate) const PARTINGS: usize = 8;
+const PARTING_TIME: Duration = Duration::from_secs(1);
+const PARTING_BYTES: u64 = 64 << 10;
 
 /// A connection, secured or not. A handshake is done by whoever reads or writes first: it delays no other connection.
 pub(super) enum Transport<C> {
@@ -24,7 +32,7 @@ pub(super) enum Transport<C> {
 
 /// A handshake under way.
 pub(super) struct Handshake<C> {
-    accept: Accept<C>,
+    accept: FallibleAccept<C>,
     /// Ready once it has to make room for another one.
     gave_way: Pin<Box<WaitForCancellationFutureOwned>>,
     peer: Peer,
@@ -39,7 +47,26 @@ impl<C> Handshake<C> {
     }
 }
 
-impl<C: AsyncRead + AsyncWrite + Unpin> Transport<C> {
+/// Connections whose client is left the time to read why its handshake failed.
+static PARTING: Semaphore = Semaphore::const_new(PARTINGS);
+
+/// Ends a connection whose handshake failed so that its client can read why. One that is closed while there is something in it to
+/// read is reset, and the client loses what it was sent. Where there are too many it is closed at once.
+fn part<C: AsyncRead + AsyncWrite + Unpin + Send + 'static>(mut connection: C) {
+    let Ok(_turn) = PARTING.try_acquire() else { return };
+    tokio::spawn(async move {
+        let _turn = _turn;
+        let ended = async {
+            connection.shutdown().await?;
+            let mut rest = connection.take(PARTING_BYTES);
+            tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
+        };
+        // Nobody is left to be told of a failure.
+        let _ = timeout(PARTING_TIME, ended).await;
+    });
+}
+
+impl<C: AsyncRead + AsyncWrite + Unpin + Send + 'static> Transport<C> {
     /// Secures a connection. The place is held until the handshake is done; then the names of the client's certificate are known.
     pub(super) fn secured(
         connection: C,
@@ -49,7 +76,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> Transport<C> {
         place: Place,
     ) -> Self {
         let gave_way = Box::pin(place.cut.clone().cancelled_owned());
-        let accept = tls.acceptor().accept(connection);
+        let accept = tls.acceptor().accept(connection).into_fallible();
         Self::Handshake(Box::new(Handshake { accept, gave_way, peer, failures, _place: place }))
     }
 
@@ -68,7 +95,10 @@ impl<C: AsyncRead + AsyncWrite + Unpin> Transport<C> {
                 return Poll::Ready(Err(handshake.fail(Cause::GaveWay, io::ErrorKind::ConnectionAborted.into())));
             }
             let secure = ready!(Pin::new(&mut handshake.accept).poll(context));
-            let secure = secure.map_err(|error| handshake.fail(Cause::of(&error), error))?;
+            let secure = secure.map_err(|(error, connection)| {
+                part(connection);
+                handshake.fail(Cause::of(&error), error)
+            })?;
             if let Some([certificate, ..]) = secure.get_ref().1.peer_certificates() {
                 // Set here alone, once.
                 let _ = handshake.peer.names.set(names::names(certificate));
@@ -79,7 +109,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> Transport<C> {
     }
 }
 
-impl<C: AsyncRead + AsyncWrite + Unpin> AsyncRead for Transport<C> {
+impl<C: AsyncRead + AsyncWrite + Unpin + Send + 'static> AsyncRead for Transport<C> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -94,7 +124,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> AsyncRead for Transport<C> {
     }
 }
 
-impl<C: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Transport<C> {
+impl<C: AsyncRead + AsyncWrite + Unpin + Send + 'static> AsyncWrite for Transport<C> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_ready(context))?;
         match self.get_mut() {
