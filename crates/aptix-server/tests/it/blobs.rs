@@ -160,12 +160,36 @@ async fn the_server_sweeps_blobs() {
 /// Stores a blob that nothing names, and an upload that was cut off, which began long ago.
 async fn long_ago(store: &EmbeddedStore, name: &str, number: u8) {
     let uploads = [0, 1].map(|which| UploadId(Uuid::from_u128(u128::from(2 * number + which))));
-    let size = |which: u8| BlobRef { sha256: Sha256Digest::from_bytes([2 * number + which; 32]), size_bytes: 3 };
     for upload in uploads {
         store.put_chunk(upload, 0, b"abc".as_slice().into()).await.unwrap();
     }
-    store.commit_upload(uploads[0], workspace(name), size(0)).await.unwrap();
-    store.claim_upload(uploads[1], workspace(name), size(1)).await.unwrap();
+    let whole = BlobRef { sha256: Sha256Digest::from_bytes([2 * number; 32]), ..cut_off(number) };
+    store.commit_upload(uploads[0], workspace(name), whole).await.unwrap();
+    store.claim_upload(uploads[1], workspace(name), cut_off(number)).await.unwrap();
+}
+
+/// The blob whose upload [`long_ago`] cut off.
+fn cut_off(number: u8) -> BlobRef {
+    BlobRef { sha256: Sha256Digest::from_bytes([2 * number + 1; 32]), size_bytes: 3 }
+}
+
+/// An upload that began long ago and is gone on with now is not swept away under its caller.
+#[tokio::test]
+async fn an_upload_that_is_resumed_late_can_be_finished() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let began = UnixMillis(1);
+    for number in [1, 2] {
+        long_ago(&store, "w", number).await;
+    }
+    let resumed = cut_off(2);
+    assert!(store.unfinished_upload(workspace("w"), resumed).await.unwrap().is_some());
+    assert_eq!(store.sweep_blobs(began).await, Ok(1), "of two uploads the one that nobody asked about");
+    assert_eq!(store.unfinished_upload(workspace("w"), cut_off(1)).await, Ok(None));
+    let found = store.unfinished_upload(workspace("w"), resumed).await.unwrap().unwrap();
+    assert_eq!(found.bytes, resumed.size_bytes);
+    store.commit_upload(found.upload, workspace("w"), resumed).await.unwrap();
+    assert_eq!(store.blob_sizes(workspace("w"), vec![resumed.sha256]).await, Ok(vec![Some(resumed.size_bytes)]));
 }
 
 /// A server that is started again more often than `blob_retention` frees blobs and uploads all the same.

@@ -260,7 +260,16 @@ pub(super) fn workspace_of_file(key: &[u8]) -> Option<WorkspaceId> {
 
 /// The workspace and the digest of a blob's key.
 pub(super) fn blob_of(key: &[u8]) -> Option<(WorkspaceId, Sha256Digest)> {
-    let (rest, digest) = key.strip_prefix(BLOBS)?.split_last_chunk()?;
+    owner_and_digest(key.strip_prefix(BLOBS)?)
+}
+
+/// The blob whose upload has this key.
+pub(super) fn unfinished_of(key: &[u8]) -> Option<(WorkspaceId, Sha256Digest)> {
+    owner_and_digest(key.strip_prefix(UNFINISHED)?)
+}
+
+fn owner_and_digest(key: &[u8]) -> Option<(WorkspaceId, Sha256Digest)> {
+    let (rest, digest) = key.split_last_chunk()?;
     let workspace = str::from_utf8(rest.strip_suffix(&[0])?).ok()?.parse().ok()?;
     Some((workspace, Sha256Digest::from_bytes(*digest)))
 }

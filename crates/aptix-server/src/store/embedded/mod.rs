@@ -352,6 +352,7 @@ impl Store for EmbeddedStore {
     }
 
     fn unfinished_upload(&self, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, Option<Unfinished>> {
+        self.attention.notice_upload(&workspace, blob.sha256, self.clock.now());
         self.read_in(workspace, move |now, workspace| now.unfinished(workspace, blob))
     }
 
@@ -410,6 +411,9 @@ impl Store for EmbeddedStore {
             .await?;
             let mut swept = 0;
             for (key, upload) in self.read(move |now| now.unfinished_before(before)).await? {
+                if keys::unfinished_of(&key).is_some_and(|blob| !self.attention.is_given_up(&blob, before)) {
+                    continue;
+                }
                 self.write(Flush::Now, move |view| Ok(((), unfinished::release(view, upload, &key)?))).await?;
                 self.discard_upload(upload);
                 swept += 1;

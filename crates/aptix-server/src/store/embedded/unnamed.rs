@@ -51,6 +51,16 @@ impl Attention {
         stays
     }
 
+    /// Notes that a caller learns now how much of a blob there is: it may go on with the upload.
+    pub(super) fn notice_upload(&self, workspace: &WorkspaceId, digest: Sha256Digest, now: UnixMillis) {
+        self.lock().asked.insert((workspace.clone(), digest), now);
+    }
+
+    /// Whether nobody asked about an upload of this blob since a time.
+    pub(super) fn is_given_up(&self, blob: &Named, before: UnixMillis) -> bool {
+        self.lock().asked.get(blob).is_none_or(|asked| *asked < before)
+    }
+
     /// The workspace gets this blob, if it does not have it.
     pub(super) fn came(&self, workspace: &WorkspaceId, digest: Sha256Digest, now: UnixMillis) {
         let (mut known, blob) = (self.lock(), (workspace.clone(), digest));
