@@ -3,7 +3,7 @@
 
 mod failed_handshakes;
 mod opening;
-pub(crate) mod transport;
+mod transport;
 
 use std::collections::VecDeque;
 use std::io;

@@ -3,7 +3,6 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::accept::transport::PARTINGS;
 use crate::metrics;
 
 /// Open files of the store: journals, tables being read, written and merged.
@@ -11,6 +10,9 @@ const STORE: usize = 1000;
 
 /// The least that the store works with.
 const STORE_LEAST: usize = 24;
+
+/// Connections whose handshake failed and whose client reads why.
+pub(crate) const PARTINGS: usize = 8;
 
 /// Everything else: standard streams, the runtime, the listener, connections that wait for room or end; and the listener for metrics
 /// with its connections.

@@ -1,10 +1,16 @@
-//! Handshakes of TLS that fail: each is counted by its cause, and logged, so many a second at most.
+//! Handshakes of TLS that fail: each is counted by its cause, and logged, so many a second at most; and its client can read why.
 
 use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
 
 use tokio_rustls::rustls::Error;
+use tokio_util::task::TaskTracker;
 
 use crate::caller::Caller;
+use crate::descriptors::PARTINGS;
 use crate::log_limit::LogLimit;
 use crate::metrics::Metric;
 
@@ -58,9 +64,16 @@ impl Cause {
     }
 }
 
-/// Counts and logs failed handshakes.
+/// How long the client of a failed handshake may read why, and how much it may send meanwhile.
+const PARTING_TIME: Duration = Duration::from_secs(1);
+const PARTING_BYTES: u64 = 64 << 10;
+
+/// Counts, logs and ends failed handshakes.
 #[derive(Debug, Default)]
-pub(super) struct FailedHandshakes(LogLimit);
+pub(super) struct FailedHandshakes {
+    log: LogLimit,
+    partings: TaskTracker,
+}
 
 impl FailedHandshakes {
     /// Counts a failure. The log has it as well, unless the client only looked whether the server listens, as load balancers do.
@@ -69,7 +82,23 @@ impl FailedHandshakes {
         if cause == Cause::Disconnected {
             return;
         }
-        let Some(unlogged) = self.0.count() else { return };
+        let Some(unlogged) = self.log.count() else { return };
         tracing::warn!(?caller, cause = cause.word(), %error, unlogged, "a TLS handshake failed");
+    }
+
+    /// Ends a connection so that its client can read why. One that is closed while there is something in it to read is reset, and the
+    /// client loses what it was sent. Where there are too many it is closed at once.
+    pub(super) fn part(&self, mut connection: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        if self.partings.len() >= PARTINGS {
+            return;
+        }
+        self.partings.spawn(async move {
+            let ended = async {
+                connection.shutdown().await?;
+                tokio::io::copy(&mut connection.take(PARTING_BYTES), &mut tokio::io::sink()).await
+            };
+            // Nobody is left to be told of a failure.
+            let _ = timeout(PARTING_TIME, ended).await;
+        });
     }
 }

@@ -4,11 +4,8 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::FallibleAccept;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::WaitForCancellationFutureOwned;
@@ -17,11 +14,6 @@ use super::failed_handshakes::{Cause, FailedHandshakes};
 use crate::caller::Peer;
 use crate::room::Place;
 use crate::tls::{Tls, names};
-
-/// Connections whose client reads at one time why its handshake failed, for how long, and how much it may send meanwhile.
-pub(crate) const PARTINGS: usize = 8;
-const PARTING_TIME: Duration = Duration::from_secs(1);
-const PARTING_BYTES: u64 = 64 << 10;
 
 /// A connection, secured or not. A handshake is done by whoever reads or writes first: it delays no other connection.
 pub(super) enum Transport<C> {
@@ -45,25 +37,6 @@ impl<C> Handshake<C> {
         self.failures.count(self.peer.caller, cause, &error);
         error
     }
-}
-
-/// Connections whose client is left the time to read why its handshake failed.
-static PARTING: Semaphore = Semaphore::const_new(PARTINGS);
-
-/// Ends a connection whose handshake failed so that its client can read why. One that is closed while there is something in it to
-/// read is reset, and the client loses what it was sent. Where there are too many it is closed at once.
-fn part<C: AsyncRead + AsyncWrite + Unpin + Send + 'static>(mut connection: C) {
-    let Ok(_turn) = PARTING.try_acquire() else { return };
-    tokio::spawn(async move {
-        let _turn = _turn;
-        let ended = async {
-            connection.shutdown().await?;
-            let mut rest = connection.take(PARTING_BYTES);
-            tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
-        };
-        // Nobody is left to be told of a failure.
-        let _ = timeout(PARTING_TIME, ended).await;
-    });
 }
 
 impl<C: AsyncRead + AsyncWrite + Unpin + Send + 'static> Transport<C> {
@@ -96,7 +69,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin + Send + 'static> Transport<C> {
             }
             let secure = ready!(Pin::new(&mut handshake.accept).poll(context));
             let secure = secure.map_err(|(error, connection)| {
-                part(connection);
+                handshake.failures.part(connection);
                 handshake.fail(Cause::of(&error), error)
             })?;
             if let Some([certificate, ..]) = secure.get_ref().1.peer_certificates() {
