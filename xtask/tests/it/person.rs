@@ -217,7 +217,9 @@ fn a_policy_that_changed_while_a_person_thought_holds() {
         assert_eq!(machine.files(), [("a.txt".to_owned(), "one\n".to_owned())]);
 
         machine.set_policy("");
-        let submitted = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "two")));
+        let submitted = scope.spawn(|| machine.submit(&server, &insert(&[("a.txt", "one\n")], 1, "again")));
+        // The question before may have been shown again below a line of the log.
+        terminal.until("+again");
         terminal.until(WHOLE);
         machine.set_policy("deny = [\"b.txt\"]\n");
         terminal.answer("y");

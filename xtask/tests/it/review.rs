@@ -264,6 +264,46 @@ fn names_and_contents_are_shown_as_they_are_and_do_nothing_to_the_page() {
 }
 
 #[test]
+fn a_file_of_which_a_part_is_shown_can_be_opened_whole() {
+    let Some((machine, (server, _agent), mut browser, tab)) = reviewing(&[]) else { return };
+    let mut before: Vec<_> = (1..=2500).map(|number| format!("line {number}")).collect();
+    before[2] = format!("\u{202e}{}", "x".repeat(3_000));
+    let before = before.join("\n") + "\n";
+    machine.put("a.txt", &before);
+    let document = insert(&[("a.txt", &before)], 1200, "new");
+    scope(|scope| {
+        let submitted = scope.spawn(|| machine.submit(&server, &document));
+        look(&mut browser, &tab);
+        browser.until_shown(&tab, "1,197 unchanged lines: show");
+        browser.until_shown(&tab, "1,297 unchanged lines: show");
+        assert_eq!(browser.eval(&tab, "document.querySelectorAll('.row:not(.gap)').length < 20"), true);
+        browser.press(&tab, "o");
+        browser.until_shown(&tab, "197 unchanged lines: show");
+        browser.until_shown(&tab, "297 unchanged lines: show");
+        browser.until_shown(&tab, "\\u{202e}");
+        browser.until_shown(&tab, "and 1,009 more characters: show");
+        browser.click(&tab, "span > .more");
+        browser.until(&tab, "document.querySelectorAll('span > .more').length === 0");
+        browser.press(&tab, "o");
+        browser.until(&tab, "document.querySelectorAll('.gap').length === 0");
+        // Each line once, in its order, with its numbers before and after.
+        let rows = "[...document.querySelectorAll('.row.kept')].map((row) => [...row.children].slice(0, 2).map((cell) => Number(cell.textContent)))";
+        let is_right =
+            format!("{rows}.every(([before, after], at) => before === at + 1 && after === at + (at < 1200 ? 1 : 2))");
+        assert_eq!(browser.eval(&tab, &format!("{rows}.length")), 2500);
+        assert_eq!(browser.eval(&tab, &is_right), true);
+        let texts = "[...document.querySelectorAll('.row.kept .text')].filter((text, at) => text.textContent.trim() === `line ${at + 1}`).length";
+        assert_eq!(browser.eval(&tab, texts), 2499);
+        browser.press(&tab, "v");
+        browser.until_shown(&tab, "1,197 unchanged lines: show");
+        browser.press(&tab, "o");
+        browser.until(&tab, "document.querySelectorAll('.split .row').length > 2000");
+        browser.press(&tab, "a");
+        assert_eq!(submitted.join().unwrap().1, Some(0));
+    });
+}
+
+#[test]
 fn five_hundred_files_and_a_line_of_ten_megabytes_stay_usable() {
     let Some((machine, (server, _agent), mut browser, tab)) = reviewing(&[]) else { return };
     let mut caller = Caller::of(&server);

@@ -166,7 +166,8 @@ impl Approval {
         }
         let name = title(batch);
         tracing::info!(BatchId = %batch, "waiting for a person to decide");
-        let shown = Arc::new(shown(&name, proposal, subject));
+        let shown = shown(&name, proposal, subject);
+        let shown = Arc::new(if self.board.is_some() { shown.with_bases(proposal) } else { shown });
         let Answer { verdict, always, agreed } = self.answer(&name, question, (&shown, subject))?;
         allow_always(proposal, policies, &always);
         if let Err(failures) = verdict {

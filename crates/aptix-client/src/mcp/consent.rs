@@ -117,7 +117,9 @@ impl Consent {
             return Decision::Refuse(vec![overtaken()]);
         }
         let title = format!("Batch {batch}");
-        let shown = Arc::new(shown(&title, proposal, subject));
+        let shown = shown(&title, proposal, subject);
+        let is_on_page = self.answering == Answering::Page;
+        let shown = Arc::new(if is_on_page { shown.with_bases(proposal) } else { shown });
         let is_withheld = proposal.is_withheld;
         self.with_open(|open| *open = Some(Question { title, shown, subject, patience, is_withheld, unanswered }));
         Decision::Refuse(vec![Failure::new(Reason::ApprovalRequired, "a person is asked")])

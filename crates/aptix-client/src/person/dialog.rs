@@ -273,6 +273,7 @@ mod tests {
                 lines: (0..rows).map(|_| diff(format!("diff {index}"))).collect(),
                 attention: (!can_be_allowed).then(|| Line::ours(format!("attention: f{index}"))),
                 allows: can_be_allowed.then(|| Line::ours(format!("allows p{index}"))).into_iter().collect(),
+                base: None,
             }
         };
         let files = vec![file(0, true), file(2, false), file(3, true)];

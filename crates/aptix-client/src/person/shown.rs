@@ -1,7 +1,7 @@
 //! A change as a person is shown it: all of it, what needs attention first and by name, with nothing in it that could steer
 //! a terminal, hide, or pose as a message of Aptix.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use aptix_engine::file_plan::FilePlan;
 use aptix_model::batch::{Atomicity, FilePatch};
@@ -11,7 +11,7 @@ use aptix_model::report::{FileReport, FileStatus};
 
 use super::rows::Line;
 use crate::apply::proposal::{Ask, Need, Proposal};
-use crate::present::diff::{DiffLine, LineKind, add_notes, diff_lines};
+use crate::present::diff::{DiffLine, LineKind, add_notes, diff_lines, kept_line};
 use crate::present::untrusted::{Name, Quoted};
 use crate::workspace::read::place::Place;
 use crate::workspace::roots::root::Root;
@@ -55,6 +55,54 @@ pub(crate) struct ShownFile {
     pub(crate) attention: Option<Line>,
     /// What is allowed if it is never to be asked about again; nothing if it cannot be.
     pub(crate) allows: Vec<Line>,
+    /// The file before, where its lines that stay as they are can be asked for.
+    pub(crate) base: Option<Base>,
+}
+
+/// A file before a change, by its lines.
+#[derive(Clone)]
+pub(crate) struct Base {
+    bytes: Vec<u8>,
+    /// The offset of each line.
+    lines: Vec<usize>,
+}
+
+impl Base {
+    fn of(bytes: &[u8]) -> Self {
+        let next = memchr::memchr_iter(b'\n', bytes).map(|end| end + 1);
+        let lines = std::iter::once(0).chain(next).filter(|start| *start < bytes.len()).collect();
+        Self { bytes: bytes.to_vec(), lines }
+    }
+
+    /// How many lines it has.
+    pub(crate) const fn len(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// A line by its number, from 1, as it is shown in a diff in which it stays.
+    pub(crate) fn line(&self, number: usize) -> Option<Line> {
+        let start = *self.lines.get(number.checked_sub(1)?)?;
+        let end = self.lines.get(number).map_or(self.bytes.len(), |next| *next);
+        let line = self.bytes.get(start..end)?;
+        Some(Line::diff(kept_line(line.strip_suffix(b"\n").unwrap_or(line))))
+    }
+}
+
+impl fmt::Debug for Base {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Base").field("lines", &self.lines.len()).finish_non_exhaustive()
+    }
+}
+
+impl Shown {
+    /// The same, with each file before the change.
+    pub(crate) fn with_bases(mut self, proposal: &Proposal<'_>) -> Self {
+        for file in &mut self.files {
+            let base = proposal.plan.files.get(file.index).and_then(FilePlan::base);
+            file.base = base.map(Base::of);
+        }
+        self
+    }
 }
 
 /// Everything there is to see of a proposal; `subject` is its digest.
@@ -203,6 +251,7 @@ impl<'a> Seen<'a> {
             } else {
                 self.names.iter().map(|name| Line::ours(format!("  {}", Name(name)))).collect()
             },
+            base: None,
         }
     }
 }

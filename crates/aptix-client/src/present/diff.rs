@@ -53,6 +53,11 @@ pub(crate) fn diff_lines(diff: &[u8]) -> Vec<DiffLine> {
     shown
 }
 
+/// A line of a file as a diff shows it that does not change it.
+pub(crate) fn kept_line(line: &[u8]) -> DiffLine {
+    DiffLine { style: Style::new(), text: format!(" {}", Untrusted(line)), kind: LineKind::Kept }
+}
+
 const fn is_change(kind: LineKind) -> bool {
     matches!(kind, LineKind::Added | LineKind::Removed)
 }

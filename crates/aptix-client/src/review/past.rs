@@ -149,7 +149,8 @@ impl Past {
     /// Asks on the page whether a batch is taken back; `told` is called once the question is there.
     fn decide<T>(&self, title: &str, proposal: &Proposal<'_>, policy: &Policy, told: impl FnOnce() -> T) -> Decision {
         let (subject, wait) = (proposal.digest(), policy.approval);
-        let mut question = self.board.ask(title, Arc::new(shown(title, proposal, subject)), subject);
+        let mut question =
+            self.board.ask(title, Arc::new(shown(title, proposal, subject).with_bases(proposal)), subject);
         told();
         let answered = async {
             tokio::select! {
@@ -210,6 +211,7 @@ fn kept(past: &Kept) -> Shown {
                 lines: std::iter::once(Line::head(title)).chain(diff.into_iter().map(Line::diff)).collect(),
                 attention: None,
                 allows: Vec::new(),
+                base: None,
             }
         })
         .collect();

@@ -51,6 +51,8 @@ pub(super) fn routes(site: Arc<Site>) -> Router {
         .route("/api/board/after/{version}", get(board_after))
         .route("/api/waiting/{number}/files/{file}", get(lines))
         .route("/api/waiting/{number}/files/{file}/lines/{line}/{from}", get(piece))
+        .route("/api/waiting/{number}/files/{file}/base/{first}/{count}", get(base_lines))
+        .route("/api/waiting/{number}/files/{file}/base/lines/{line}/{from}", get(base_piece))
         .route("/api/waiting/{number}", post(answer))
         .route("/api/past", get(past))
         .route("/api/past/{id}", get(past_batch))
@@ -139,6 +141,20 @@ type LinePath<T> = Path<(T, usize, usize, usize)>;
 
 async fn piece(State(site): Shared, Path((number, file, line, from)): LinePath<u64>) -> Result<Response, Refusal> {
     let piece = view::piece(&waiting(&site, number)?.shown, file, line, from).ok_or_else(absent)?;
+    Ok(Json(piece).into_response())
+}
+
+/// Lines that the change leaves as they are.
+async fn base_lines(
+    State(site): Shared,
+    Path((number, file, first, count)): LinePath<u64>,
+) -> Result<Response, Refusal> {
+    let lines = view::base_lines(&waiting(&site, number)?.shown, file, first, count).ok_or_else(absent)?;
+    Ok(Json(lines).into_response())
+}
+
+async fn base_piece(State(site): Shared, Path((number, file, line, from)): LinePath<u64>) -> Result<Response, Refusal> {
+    let piece = view::base_piece(&waiting(&site, number)?.shown, file, line, from).ok_or_else(absent)?;
     Ok(Json(piece).into_response())
 }
 

@@ -4,13 +4,16 @@ use serde::Serialize;
 
 use super::board::{Ended, Question};
 use crate::person::rows::Line;
-use crate::person::shown::{Shown, ShownFile};
+use crate::person::shown::{Base, Shown, ShownFile};
 use crate::present::diff::LineKind;
 
 /// Characters of a line that are sent with it; the page fetches the rest of a longer one.
 const FOLDED: usize = 2_000;
 /// Characters of a long line that are sent at once.
 const PIECE: usize = 100_000;
+
+/// Lines of a file before a change that are sent at once.
+const BASE_LINES: usize = 1_000;
 
 /// All that waits and what ended.
 #[derive(Serialize)]
@@ -56,6 +59,8 @@ struct FileView {
     title: String,
     attention: Option<String>,
     lines: usize,
+    /// Lines of the file before, if those that stay can be asked for.
+    base_lines: Option<usize>,
 }
 
 /// A line: whose it is (`o` and `b` ours, `h` a header, else as diffs mark it), its beginning, and how many characters are left out.
@@ -105,14 +110,30 @@ impl FileView {
             title: file.lines.first().map(|line| line.text.clone()).unwrap_or_default(),
             attention: file.attention.as_ref().map(|line| line.text.clone()),
             lines: file.lines.len().saturating_sub(1),
+            base_lines: file.base.as_ref().map(Base::len),
         }
     }
 }
 
+fn file(shown: &Shown, index: usize) -> Option<&ShownFile> {
+    shown.files.iter().find(|file| file.index == index)
+}
+
 /// The lines of a file of a change, below the one that names it.
 pub(super) fn lines(shown: &Shown, index: usize) -> Option<Vec<LineView>> {
-    let file = shown.files.iter().find(|file| file.index == index)?;
-    Some(file.lines.iter().skip(1).map(line).collect())
+    Some(file(shown, index)?.lines.iter().skip(1).map(line).collect())
+}
+
+/// Lines of a file before the change, from the one with this number on, counted from 1.
+pub(super) fn base_lines(shown: &Shown, index: usize, first: usize, count: usize) -> Option<Vec<LineView>> {
+    let base = file(shown, index)?.base.as_ref()?;
+    let numbers = first..first.saturating_add(count.min(BASE_LINES));
+    Some(numbers.map_while(|number| base.line(number)).map(|found| line(&found)).collect())
+}
+
+/// What follows in a long line of a file before the change after so many characters.
+pub(super) fn base_piece(shown: &Shown, index: usize, number: usize, from: usize) -> Option<PieceView> {
+    Some(cut(&file(shown, index)?.base.as_ref()?.line(number)?.text, from, PIECE))
 }
 
 fn line(line: &Line) -> LineView {
@@ -130,8 +151,7 @@ fn line(line: &Line) -> LineView {
 
 /// What follows in a long line after so many characters.
 pub(super) fn piece(shown: &Shown, index: usize, line: usize, from: usize) -> Option<PieceView> {
-    let file = shown.files.iter().find(|file| file.index == index)?;
-    Some(cut(&file.lines.get(line.checked_add(1)?)?.text, from, PIECE))
+    Some(cut(&file(shown, index)?.lines.get(line.checked_add(1)?)?.text, from, PIECE))
 }
 
 fn cut(text: &str, from: usize, most: usize) -> PieceView {

@@ -144,7 +144,7 @@ async function load(from, file, into) {
     into.replaceChildren(el("p", { className: "attention", textContent: error.message }));
     return;
   }
-  const rows = numbered(lines, from);
+  const rows = numbered(lines, from, file.baseLines ?? 0);
   const shown = state.split ? paired(rows) : rows.map((row) => [row]);
   const code = language(file.title);
   into.style.minHeight = "";
@@ -162,17 +162,29 @@ async function load(from, file, into) {
   }
 }
 
-// Lines with their numbers in the old and the new file, and the partner of each changed line.
-function numbered(lines, from) {
-  let [before, after] = [0, 0];
-  const rows = lines.map(([kind, text, rest], at) => {
-    const row = { kind, text: "+- ".includes(kind) ? text.slice(1) : text, rest, at, from, length: text.length };
-    const hunk = kind === "h" && /^@@ -(\d+)(?:,\d+)? \+(\d+)/.exec(text);
-    if (hunk) [before, after] = [Number(hunk[1]), Number(hunk[2])];
-    if (kind === " " || kind === "-") row.before = before++;
-    if (kind === " " || kind === "+") row.after = after++;
-    return row;
+const lineRow = ([kind, text, rest], at, from) => ({ kind, text: "+- ".includes(kind) ? text.slice(1) : text, rest, at, from, length: text.length });
+
+// Lines with their numbers in the old and the new file, and the partner of each changed line; between them, of the file before, the
+// lines that are not shown.
+function numbered(lines, from, baseLines) {
+  let [before, after] = [1, 1];
+  const rows = [];
+  const gap = (end) => {
+    if (end > before && end <= baseLines + 1) rows.push({ kind: "gap", from, before, after, count: end - before });
+  };
+  lines.forEach((line, at) => {
+    const row = lineRow(line, at, from);
+    const hunk = row.kind === "h" && /^@@ -(\d+)(?:,(\d+))? \+(\d+)/.exec(row.text);
+    if (hunk) {
+      const start = Number(hunk[1]) + (hunk[2] === "0" ? 1 : 0);
+      gap(start);
+      [before, after] = [start, Number(hunk[3])];
+    }
+    if (row.kind === " " || row.kind === "-") row.before = before++;
+    if (row.kind === " " || row.kind === "+") row.after = after++;
+    rows.push(row);
   });
+  gap(baseLines + 1);
   for (let at = 0; at < rows.length; ) {
     const removed = run(rows, at, "-");
     const added = run(rows, at + removed, "+");
@@ -212,12 +224,33 @@ function paired(rows) {
 const CLASSES = { "+": "added", "-": "removed", " ": "kept", h: "header", o: "ours", b: "ours" };
 const number = (value) => el("span", { className: "number", textContent: value ?? "", aria: { hidden: "true" } });
 
+// Lines that are not shown because nothing becomes of them, until they are asked for.
+function gapRow({ from, before, after, count }, code) {
+  const label = () => `${count.toLocaleString("en")} unchanged ${count === 1 ? "line" : "lines"}: show`;
+  const button = el("button", { type: "button", className: "more gap", onclick: async () => {
+    button.disabled = true;
+    const lines = await ask(`${from}/base/${before}/${count}`).catch((error) => say(error.message, true));
+    button.disabled = false;
+    if (!lines) return;
+    node.before(...lines.map((line, at) => {
+      const row = { ...lineRow(line, before + at, `${from}/base`), before: before + at, after: after + at };
+      return state.split ? splitRow([row, row], code) : oneRow(row, code);
+    }));
+    [before, after, count] = [before + lines.length, after + lines.length, count - lines.length];
+    if (count > 0 && lines.length > 0) button.textContent = label(); else node.remove();
+  } }, label());
+  const node = el("div", { className: "row gap" }, number(), number(), button);
+  return node;
+}
+
 function oneRow(row, code) {
+  if (row.kind === "gap") return gapRow(row, code);
   const sign = "+-".includes(row.kind) ? row.kind : " ";
   return el("div", { className: `row ${CLASSES[row.kind]}` }, number(row.before), number(row.after), text(row, code, `${sign} `));
 }
 
 function splitRow([left, right], code) {
+  if (left?.kind === "gap") return gapRow(left, code);
   if (left === right && !(" ".includes(left.kind))) return el("div", { className: `row ${CLASSES[left.kind]}` }, number(), text(left, code, ""), number(), el("span"));
   const half = (row, side) => [number(row?.[side]), row ? text(row, code, "") : el("span")];
   const node = el("div", { className: "row" }, ...half(left, "before"), ...half(right, "after"));
@@ -366,6 +399,10 @@ function mark() {
   document.querySelectorAll("section.file").forEach((node, at) => node.classList.toggle("current", at === state.file));
 }
 
+function open() {
+  document.querySelectorAll("section.file.current button.gap").forEach((button) => button.click());
+}
+
 function wrong() {
   $(`wrong-${state.file}`)?.click();
 }
@@ -376,7 +413,7 @@ function lay() {
   draw(state.drawn);
 }
 
-const KEYS = { j: () => walk(1), k: () => walk(-1), n: () => step(1), p: () => step(-1), a: approve, r: refuse, u: undo, x: wrong, v: lay, "?": () => $("keys").showModal() };
+const KEYS = { j: () => walk(1), k: () => walk(-1), n: () => step(1), p: () => step(-1), a: approve, r: refuse, u: undo, x: wrong, v: lay, o: open, "?": () => $("keys").showModal() };
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey && event.key === "Enter" && $("refusing").open) $("refusing").close("refuse");
   const isTyping = event.target.matches?.("textarea, input[type=text]") || document.querySelector("dialog[open]");
@@ -393,12 +430,12 @@ $("help").onclick = () => $("keys").showModal();
 // Takes over what waits now. What is being looked at stays, unless it is over; then nothing takes its place by itself: a key that
 // was meant for it must not decide about another one.
 async function take(board) {
-  const wasQuestion = state.chosen?.number !== undefined;
   Object.assign(state, { board, version: board.version });
   $("browsers").textContent = board.browsers > 1 ? `Opened in ${board.browsers} browsers` : "";
   state.past = await ask("/api/past");
   const wanted = board.waiting.find((one) => one.title === state.wanted);
-  if (wasQuestion && !asked(state.chosen)) {
+  // Only now: something else may have been chosen meanwhile.
+  if (state.chosen?.number !== undefined && !asked(state.chosen)) {
     const ended = board.ended.find((one) => one.number === state.chosen.number);
     if (ended) say(`${ended.title} was ${[ended.how, ended.outcome].filter(Boolean).join(": ")}.`, ended.hasFailed);
     $("refusing").close();
