@@ -93,7 +93,7 @@ impl Command {
             Self::Policy(args) => Some((args.roots(), Traces::None)),
             Self::Agent(args) => Some((&args.roots, Traces::Left)),
             Self::Review(args) => Some((&args.roots, Traces::Left)),
-            Self::Mcp(args) => Some((std::slice::from_ref(&args.root), Traces::Left)),
+            Self::Mcp(args) => Some((&args.roots, Traces::Left)),
             Self::Submit(_)
             | Self::Show(_)
             | Self::Batches(_)

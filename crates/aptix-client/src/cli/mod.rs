@@ -29,12 +29,14 @@ mod review_page;
 mod server;
 mod serving;
 mod show;
+mod stdio;
 mod submit;
 mod token;
 mod tools;
 mod trust;
 mod undo;
 mod usage;
+mod wall;
 mod words;
 mod writing;
 
@@ -53,7 +55,7 @@ use self::exit::Exit;
 use self::output::{Form, interrupted};
 use crate::workspace::fs::core_dump;
 use crate::workspace::roots::workspace::Workspace;
-use crate::workspace::wall::{self, Wall};
+use crate::workspace::wall::make_own;
 
 /// Runs the command line of this process.
 #[must_use]
@@ -95,13 +97,13 @@ fn asked_form() -> Form {
 
 fn run(cli: Cli, form: Form) -> anyhow::Result<Exit> {
     if let Some((roots, traces)) = cli.command.opens() {
-        // The kernel forbids writes elsewhere: before there is any other thread, so that it holds for each.
         let (state_home, config_home) = (cli.home_dirs.state_home()?, cli.home_dirs.config_home()?);
         if traces == Traces::Left {
-            wall::make_own(&state_home, &config_home);
+            make_own(&state_home, &config_home);
         }
-        if let Wall::Absent(why) = wall::raise_for(roots, &state_home, &config_home) {
-            tracing::info!(%why, "the kernel gives no second wall around the roots; the checks of paths hold alone");
+        // Before there is any other thread, so that it holds for each. A client that is to name the roots is asked first.
+        if !roots.is_empty() {
+            wall::raise(roots, &state_home, &config_home);
         }
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

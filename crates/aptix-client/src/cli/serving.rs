@@ -7,6 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::workspace::fs::disk::SystemDisk;
+use crate::workspace::open::OpenError;
 use crate::workspace::roots::root::RootSpec;
 use crate::workspace::roots::workspace::Workspace;
 
@@ -14,8 +15,7 @@ use super::exit::{Exit, Refused};
 use super::home_dirs::HomeDirs;
 use super::output;
 
-/// Opens a workspace and serves it until that ends, or a signal stops it. A second signal does not stop it sooner: what is in
-/// hand is finished first.
+/// Opens a workspace and serves it until that ends, or a signal stops it.
 pub(super) async fn run<E: Into<anyhow::Error>, F: Future<Output = Result<(), E>>>(
     roots: Vec<RootSpec>,
     homes: &HomeDirs,
@@ -23,13 +23,22 @@ pub(super) async fn run<E: Into<anyhow::Error>, F: Future<Output = Result<(), E>
 ) -> anyhow::Result<Exit> {
     let state_home = homes.state_home()?;
     let opened = tokio::task::spawn_blocking(move || Workspace::open(&roots, &state_home, Box::new(SystemDisk)));
-    let workspace = match opened.await?.map_err(Refused::from) {
+    let workspace = match opened.await? {
         Ok(workspace) => workspace,
-        Err(Refused { exit, refusal }) => {
-            output::say(&format!("error: {}", Visible(&refusal.to_string())));
-            return Ok(exit);
-        }
+        Err(error) => return Ok(not_opened(error)),
     };
+    until_stopped(|stop| serve(workspace, stop)).await?.map(|()| Exit::Done).map_err(Into::into)
+}
+
+/// Says why a workspace was not opened.
+pub(super) fn not_opened(error: OpenError) -> Exit {
+    let Refused { exit, refusal } = error.into();
+    output::say(&format!("error: {}", Visible(&refusal.to_string())));
+    exit
+}
+
+/// Serves until that ends, or a signal stops it. A second signal does not stop it sooner: what is in hand is finished first.
+pub(super) async fn until_stopped<F: Future>(serve: impl FnOnce(CancellationToken) -> F) -> std::io::Result<F::Output> {
     let stop = CancellationToken::new();
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let stopped = async {
@@ -41,7 +50,7 @@ pub(super) async fn run<E: Into<anyhow::Error>, F: Future<Output = Result<(), E>
         std::future::pending::<Infallible>().await
     };
     tokio::select! {
-        ended = serve(workspace, stop.clone()) => ended.map(|()| Exit::Done).map_err(Into::into),
+        ended = serve(stop.clone()) => Ok(ended),
         never = stopped => match never {},
     }
 }

@@ -1,6 +1,6 @@
 //! The author at one connection: applies batches under the policy of the models.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -60,7 +60,7 @@ pub(super) struct Author {
     name: String,
     /// The owner of prepared edits.
     owner: String,
-    /// The root, as absolute paths begin with it.
+    /// The roots, as absolute paths begin with them.
     pub(super) roots: Roots,
     /// What the client calls itself, once it has said so.
     client: OnceLock<String>,
@@ -74,12 +74,12 @@ impl Author {
         workspace: Arc<Workspace>,
         policies: Arc<PolicyFiles>,
         (name, owner): (String, String),
-        directory: &Path,
+        directories: &[PathBuf],
     ) -> Self {
         #[expect(clippy::disallowed_methods, reason = "the edge of the program reads the clock")]
         let time_of_day = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began = (UnixMillis(millis(time_of_day)), Instant::now());
-        let roots = roots(&workspace, [directory]);
+        let roots = roots(&workspace, directories.iter().map(PathBuf::as_path));
         Self { workspace, policies, name, owner, roots, client: OnceLock::new(), began }
     }
 
@@ -130,7 +130,7 @@ impl Author {
     /// A call that came now. One that writes files has the id of its batch.
     pub(super) fn called(&self, tool: &str, effect: Option<Effect>, request: Request) -> Traced {
         let Request { id, conversation, turn } = request;
-        let trace = self.trace();
+        let trace = trace(&self.name);
         Traced::begin(Trace {
             origin: Origin { conversation_id: conversation, turn_id: turn, ..trace.origin },
             batch: (effect == Some(Effect::Writes)).then(mint),
@@ -138,12 +138,6 @@ impl Author {
             tool: Some(tool.to_owned()),
             ..trace
         })
-    }
-
-    /// What every log event of the connection says.
-    pub(super) fn trace(&self) -> Trace {
-        let origin = Origin { session_id: Some(self.name.clone()), ..Origin::default() };
-        Trace { origin, ..Trace::new(Via::Mcp) }
     }
 
     /// Answers the calls that only read, however long that takes.
@@ -207,6 +201,12 @@ impl Author {
         self.places().name_in_report(&mut report);
         Ok(report)
     }
+}
+
+/// What every log event of the connection of this name says.
+pub(super) fn trace(name: &str) -> Trace {
+    let origin = Origin { session_id: Some(name.to_owned()), ..Origin::default() };
+    Trace { origin, ..Trace::new(Via::Mcp) }
 }
 
 /// A refusal in the words of the call.

@@ -3,7 +3,7 @@
 //! A refusal of a tool is an answer, never an error of the protocol. Work that blocks runs on the blocking pool.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aptix_model::events::event::Event;
@@ -19,22 +19,24 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, InputRequiredResult,
     ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
-use rmcp::service::{RequestContext, ServerInitializeError, serve_server_with_ct};
+use rmcp::service::{NotificationContext, Peer, RequestContext, ServerInitializeError, serve_server_with_ct};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::asking::{Asking, Way};
-use super::author::{Author, Request};
+use super::author::{self, Author, Request};
 use super::called::Called;
 use super::calls;
 use super::consent::Consent;
 use super::line::Arguments;
+use super::opening::{self, Opened, Opening};
 use super::progress;
+use super::serve_error::ServeError;
 use super::transport::LineTransport;
 use super::turns::Turns;
 use super::until::Until;
@@ -57,7 +59,7 @@ const TURN: &str = "aptix/turnId";
 
 /// The instructions for every client.
 const INSTRUCTIONS: &str = "Tools that edit the files of one workspace: exactly as described, or not at all. Paths start at \
-    the workspace root and have forward slashes. A refusal has errors[]: code, message, hint, nearest (real lines of \
+    the workspace root and have forward slashes; with several roots they start with a root's name. A refusal has errors[]: code, message, hint, nearest (real lines of \
     the file), currentSha256; where an error carries nextAction, that call is complete and ready to be sent.";
 
 /// What one connection is given.
@@ -70,72 +72,139 @@ pub struct Session {
     pub owner: Option<OwnerId>,
     /// The tools that it may call.
     pub tools: Selection,
-    /// The root's directory as the user wrote it, absolute: absolute paths in calls may begin with it.
-    pub directory: PathBuf,
     /// The page on which the user is asked about what policy leaves to them, if there is one. Without it the client asks them, if it can.
     pub review: Option<Page>,
-}
-
-/// Why serving the tools failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The client did not begin as the protocol demands.
-    #[error("the client did not begin as the protocol has it: {0}")]
-    Hello(#[from] Box<ServerInitializeError>),
-    /// The task that serves panicked.
-    #[error("serving broke off: {0}")]
-    Broken(#[from] tokio::task::JoinError),
 }
 
 /// Serves tools on a workspace to one client. Ends with the client, or when `stop` is cancelled; calls that write are finished first.
 ///
 /// # Errors
-/// When the client does not begin as the protocol demands.
+/// When the client does not begin as the protocol demands, or its roots cannot be opened.
 pub async fn serve(
-    workspace: Workspace,
+    opening: Opening,
     policies: PolicyFiles,
     session: Session,
     streams: (impl AsyncRead + Send + Unpin + 'static, impl AsyncWrite + Send + Unpin + 'static),
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    let Session { name, owner, tools, directory, review } = session;
-    let owner = owner.map_or_else(|| name.clone(), |owner| owner.to_string());
-    Source::Agent.set(&workspace);
-    let (workspace, policies) = (Arc::new(workspace), Arc::new(policies));
-    let work = TaskTracker::new();
-    let mut upkeep = JoinSet::new();
-    upkeep.spawn(maintenance::run(Arc::clone(&workspace), Arc::clone(&policies)));
     let left = CancellationToken::new();
-    let asking = Asking::new(review.as_ref().map(Page::board), left.clone());
-    if let Some(page) = review {
-        let local = Arc::clone(&workspace);
-        upkeep.spawn(async move { match page.serve(local).await {} });
-    }
-    let author = Arc::new(Author::new(workspace, policies, (name, owner), &directory));
-    let server = Server {
-        author: Arc::clone(&author),
-        tools,
-        asking,
-        looks: Arc::new(Semaphore::new(LOOKS)),
-        turns: Turns::default(),
-        work: work.clone(),
-    };
     let (read, write) = streams;
-    let outcome =
-        match serve_server_with_ct(server, LineTransport::new((read, write), PATIENCE, author.trace(), left), stop)
-            .await
-        {
-            Ok(running) => running.waiting().await.map(drop).map_err(ServeError::from),
-            // The client left without a message, or `stop` was cancelled.
-            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
-            Err(error) => Err(Box::new(error).into()),
-        };
+    let transport = LineTransport::new((read, write), PATIENCE, author::trace(&session.name), left.clone());
+    let (begun, work, served) = (Arc::new(Notify::new()), TaskTracker::new(), Arc::new(Served::default()));
+    let front = Front { tools: session.tools.clone(), served: Arc::clone(&served), begun: Arc::clone(&begun) };
+    let mut upkeep = JoinSet::new();
+    let outcome = match serve_server_with_ct(front, transport, stop).await {
+        Ok(running) => {
+            let peer = running.peer().clone();
+            let opening = async {
+                let Opened { workspace, directories } = match opened_for(opening, &peer, &begun).await {
+                    // The client left before it named its roots.
+                    Err(ServeError::Roots(_)) if peer.is_transport_closed() => return Ok(()),
+                    opened => opened?,
+                };
+                let server = begin((workspace, policies), &directories, session, (left, work.clone()), &mut upkeep);
+                served.begin(server);
+                Ok(())
+            };
+            let ended = async {
+                let ended = running.waiting().await;
+                begun.notify_one();
+                ended.map_err(ServeError::from)
+            };
+            let outcome = tokio::try_join!(opening, ended).map(drop);
+            // Calls that still wait learn that nothing answers them.
+            served.gate.close();
+            outcome
+        }
+        // The client left without a message, or `stop` was cancelled.
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
+        Err(error) => Err(Box::new(error).into()),
+    };
     work.close();
     if tokio::time::timeout(LAST, work.wait()).await.is_err() {
         tracing::warn!("a call is cut short; the next aptix command brings what it wrote to an end");
     }
     upkeep.shutdown().await;
     outcome
+}
+
+/// The workspace of the connection, opened if it is not open yet: `begun` tells that the client may be asked for its roots.
+async fn opened_for(opening: Opening, peer: &Peer<RoleServer>, begun: &Notify) -> Result<Opened, ServeError> {
+    match opening {
+        Opening::Done(opened) => Ok(*opened),
+        Opening::OfClient { usual, open } => {
+            begun.notified().await;
+            let mut roots = opening::of_client(peer).await?;
+            if roots.is_empty() {
+                roots.push(usual);
+            }
+            open(roots).await
+        }
+    }
+}
+
+/// What answers the calls of a connection, once its workspace is open; begins to keep that in order.
+fn begin(
+    (workspace, policies): (Workspace, PolicyFiles),
+    directories: &[PathBuf],
+    Session { name, owner, tools, review }: Session,
+    (left, work): (CancellationToken, TaskTracker),
+    upkeep: &mut JoinSet<()>,
+) -> Server {
+    let owner = owner.map_or_else(|| name.clone(), |owner| owner.to_string());
+    Source::Agent.set(&workspace);
+    let (workspace, policies) = (Arc::new(workspace), Arc::new(policies));
+    upkeep.spawn(maintenance::run(Arc::clone(&workspace), Arc::clone(&policies)));
+    let asking = Asking::new(review.as_ref().map(Page::board), left);
+    if let Some(page) = review {
+        let local = Arc::clone(&workspace);
+        upkeep.spawn(async move { match page.serve(local).await {} });
+    }
+    let author = Arc::new(Author::new(workspace, policies, (name, owner), directories));
+    Server { author, tools, asking, looks: Arc::new(Semaphore::new(LOOKS)), turns: Turns::default(), work }
+}
+
+/// What answers calls, once the workspace is open. Calls that came before go through in the order in which they came.
+struct Served {
+    server: OnceLock<Server>,
+    gate: Semaphore,
+}
+
+impl Default for Served {
+    fn default() -> Self {
+        Self { server: OnceLock::new(), gate: Semaphore::new(0) }
+    }
+}
+
+impl Served {
+    fn begin(&self, server: Server) {
+        _ = self.server.set(server);
+        self.gate.add_permits(Semaphore::MAX_PERMITS);
+    }
+
+    async fn server(&self) -> Option<&Server> {
+        let _passed = self.gate.acquire().await.ok()?;
+        self.server.get()
+    }
+}
+
+/// What the client speaks to: it lists the tools before the workspace is open.
+struct Front {
+    tools: Selection,
+    served: Arc<Served>,
+    /// The client may be asked something from now on.
+    begun: Arc<Notify>,
+}
+
+impl Front {
+    /// What answers calls, as soon as the workspace is open.
+    async fn opened(&self) -> Result<&Server, ErrorData> {
+        self.begun.notify_one();
+        self.served
+            .server()
+            .await
+            .ok_or_else(|| ErrorData::internal_error("the workspace cannot be opened: stderr says why", None))
+    }
 }
 
 struct Server {
@@ -236,7 +305,7 @@ impl Server {
     }
 }
 
-impl ServerHandler for Server {
+impl ServerHandler for Front {
     fn get_info(&self) -> ServerConfig {
         let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
         info.server_info = Implementation::new("aptix", env!("CARGO_PKG_VERSION"));
@@ -256,11 +325,23 @@ impl ServerHandler for Server {
         })
     }
 
+    async fn on_initialized(&self, _: NotificationContext<RoleServer>) {
+        self.begun.notify_one();
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let server = self.opened().await?;
+        Ok(server.called_by(request, context).await)
+    }
+}
+
+impl Server {
+    /// The answer to a call of the client.
+    async fn called_by(&self, request: CallToolRequestParams, context: RequestContext<RoleServer>) -> CallToolResponse {
         if let Some(client) = context.client_info() {
             self.author.name_client(&client.name);
         }
@@ -279,7 +360,7 @@ impl ServerHandler for Server {
             }
             Err(refusal) => Ok(refusal),
         };
-        Ok(self.answered(answer))
+        self.answered(answer)
     }
 }
 

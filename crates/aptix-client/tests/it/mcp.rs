@@ -12,6 +12,7 @@ mod kept;
 mod looking;
 mod prepared;
 mod protocol;
+mod roots;
 mod secrets;
 mod shown;
 mod twice;

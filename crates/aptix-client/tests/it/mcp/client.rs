@@ -72,6 +72,11 @@ impl Client {
         Self::spawn(lay(lay_out), server).initialized_with(&json!({ "elicitation": { "form": {} } }))
     }
 
+    /// One with these options, which has these capabilities.
+    pub(super) fn with(options: &[&str], capabilities: &Value, lay_out: impl FnOnce(&Path)) -> Self {
+        Self::spawn_with(lay(lay_out), server(), options).initialized_with(capabilities)
+    }
+
     fn initialized(self) -> Self {
         self.initialized_with(&json!({}))
     }

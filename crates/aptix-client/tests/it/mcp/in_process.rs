@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use aptix_client::mcp::opening::{Opened, Opening};
 use aptix_client::mcp::server::{Session, serve};
 use aptix_client::policy::caller::Caller;
 use aptix_client::policy::files::PolicyFiles;
@@ -23,9 +24,9 @@ pub(super) fn call(place: &Path, disk: FaultyDisk, owner: &str, tool: &str, argu
         name: "one".to_owned(),
         owner: Some(owner.parse().unwrap()),
         tools: Selection::parse("all").unwrap(),
-        directory: place.join("ws"),
         review: None,
     };
+    let opening = Opening::Done(Box::new(Opened { workspace, directories: vec![place.join("ws")] }));
     let policies = PolicyFiles::new(&place.join("config"), Caller::Model);
     let hello =
         json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
@@ -37,7 +38,7 @@ pub(super) fn call(place: &Path, disk: FaultyDisk, owner: &str, tool: &str, argu
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let heard = runtime.block_on(async move {
         let ((input, mut to), (from, output)) = (tokio::io::duplex(PIPE), tokio::io::duplex(PIPE));
-        let served = tokio::spawn(serve(workspace, policies, session, (input, output), CancellationToken::new()));
+        let served = tokio::spawn(serve(opening, policies, session, (input, output), CancellationToken::new()));
         let mut answers = BufReader::new(from).lines();
         for line in lines {
             to.write_all(format!("{line}\n").as_bytes()).await.unwrap();
