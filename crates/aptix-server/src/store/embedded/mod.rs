@@ -352,8 +352,14 @@ impl Store for EmbeddedStore {
     }
 
     fn unfinished_upload(&self, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, Option<Unfinished>> {
-        self.attention.notice_upload(&workspace, blob.sha256, self.clock.now());
-        self.read_in(workspace, move |now, workspace| now.unfinished(workspace, blob))
+        let (attention, asked) = (Arc::clone(&self.attention), self.clock.now());
+        self.read_in(workspace, move |now, workspace| {
+            let found = now.unfinished(workspace, blob)?;
+            if found.is_some() {
+                attention.notice_upload(workspace, blob.sha256, asked);
+            }
+            Ok(found)
+        })
     }
 
     fn release_upload(&self, upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> Answer<'_, ()> {
@@ -411,12 +417,16 @@ impl Store for EmbeddedStore {
             .await?;
             let mut swept = 0;
             for (key, upload) in self.read(move |now| now.unfinished_before(before)).await? {
-                if keys::unfinished_of(&key).is_some_and(|blob| !self.attention.is_given_up(&blob, before)) {
-                    continue;
+                let attention = Arc::clone(&self.attention);
+                let is_given_up = self.write(Flush::Now, move |view| {
+                    let is_given_up = keys::unfinished_of(&key).is_none_or(|blob| attention.is_given_up(&blob, before));
+                    let puts = if is_given_up { unfinished::release(view, upload, &key)? } else { Vec::new() };
+                    Ok((is_given_up, puts))
+                });
+                if is_given_up.await? {
+                    self.discard_upload(upload);
+                    swept += 1;
                 }
-                self.write(Flush::Now, move |view| Ok(((), unfinished::release(view, upload, &key)?))).await?;
-                self.discard_upload(upload);
-                swept += 1;
             }
             for blob in self.read(move |now| now.unnamed(before)).await? {
                 let (attention, upload) = (Arc::clone(&self.attention), blob.1.upload);
