@@ -267,7 +267,7 @@ fn names_and_contents_are_shown_as_they_are_and_do_nothing_to_the_page() {
 fn a_file_of_which_a_part_is_shown_can_be_opened_whole() {
     let Some((machine, (server, _agent), mut browser, tab)) = reviewing(&[]) else { return };
     let mut before: Vec<_> = (1..=2500).map(|number| format!("line {number}")).collect();
-    before[2] = format!("\u{202e}{}", "x".repeat(3_000));
+    before[2] = format!("\u{202e}{}", "\u{1f680}".repeat(3_000));
     let before = before.join("\n") + "\n";
     machine.put("a.txt", &before);
     let document = insert(&[("a.txt", &before)], 1200, "new");
@@ -284,6 +284,8 @@ fn a_file_of_which_a_part_is_shown_can_be_opened_whole() {
         browser.until_shown(&tab, "and 1,009 more characters: show");
         browser.click(&tab, "span > .more");
         browser.until(&tab, "document.querySelectorAll('span > .more').length === 0");
+        let rockets = "[...document.querySelector('main').textContent].filter((one) => one === '\u{1f680}').length";
+        assert_eq!(browser.eval(&tab, rockets), 3000);
         browser.press(&tab, "o");
         browser.until(&tab, "document.querySelectorAll('.gap').length === 0");
         // Each line once, in its order, with its numbers before and after.

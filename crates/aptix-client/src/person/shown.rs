@@ -63,34 +63,48 @@ pub(crate) struct ShownFile {
 #[derive(Clone)]
 pub(crate) struct Base {
     bytes: Vec<u8>,
-    /// The offset of each line.
-    lines: Vec<usize>,
+    /// How many there are.
+    lines: usize,
+    /// The offset of the first of every [`STRIDE`] lines.
+    starts: Vec<usize>,
 }
 
+/// Bytes of a file whose lines that stay can be asked for.
+const BASE_BYTES: usize = 16 << 20;
+/// Lines from one offset that is kept to the next.
+const STRIDE: usize = 64;
+
 impl Base {
-    fn of(bytes: &[u8]) -> Self {
+    /// Of a file that is not too large to be kept while a question waits.
+    fn of(bytes: &[u8]) -> Option<Self> {
         let next = memchr::memchr_iter(b'\n', bytes).map(|end| end + 1);
-        let lines = std::iter::once(0).chain(next).filter(|start| *start < bytes.len()).collect();
-        Self { bytes: bytes.to_vec(), lines }
+        let lines = || std::iter::once(0).chain(next.clone()).filter(|start| *start < bytes.len());
+        let is_small = bytes.len() <= BASE_BYTES;
+        is_small.then(|| Self {
+            bytes: bytes.to_vec(),
+            lines: lines().count(),
+            starts: lines().step_by(STRIDE).collect(),
+        })
     }
 
     /// How many lines it has.
     pub(crate) const fn len(&self) -> usize {
-        self.lines.len()
+        self.lines
     }
 
     /// A line by its number, from 1, as it is shown in a diff in which it stays.
     pub(crate) fn line(&self, number: usize) -> Option<Line> {
-        let start = *self.lines.get(number.checked_sub(1)?)?;
-        let end = self.lines.get(number).map_or(self.bytes.len(), |next| *next);
-        let line = self.bytes.get(start..end)?;
-        Some(Line::diff(kept_line(line.strip_suffix(b"\n").unwrap_or(line))))
+        let index = number.checked_sub(1)?;
+        let rest = self.bytes.get(*self.starts.get(index / STRIDE)?..)?;
+        let text = rest.strip_suffix(b"\n").unwrap_or(rest);
+        let line = text.split(|byte| *byte == b'\n').nth(index % STRIDE).filter(|_| index < self.lines)?;
+        Some(Line::diff(kept_line(line)))
     }
 }
 
 impl fmt::Debug for Base {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Base").field("lines", &self.lines.len()).finish_non_exhaustive()
+        out.debug_struct("Base").field("lines", &self.lines).finish_non_exhaustive()
     }
 }
 
@@ -99,7 +113,7 @@ impl Shown {
     pub(crate) fn with_bases(mut self, proposal: &Proposal<'_>) -> Self {
         for file in &mut self.files {
             let base = proposal.plan.files.get(file.index).and_then(FilePlan::base);
-            file.base = base.map(Base::of);
+            file.base = base.and_then(Base::of);
         }
         self
     }

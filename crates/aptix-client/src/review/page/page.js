@@ -162,7 +162,7 @@ async function load(from, file, into) {
   }
 }
 
-const lineRow = ([kind, text, rest], at, from) => ({ kind, text: "+- ".includes(kind) ? text.slice(1) : text, rest, at, from, length: text.length });
+const lineRow = ([kind, text, rest], at, from) => ({ kind, text: "+- ".includes(kind) ? text.slice(1) : text, rest, at, from, length: [...text].length });
 
 // Lines with their numbers in the old and the new file, and the partner of each changed line; between them, of the file before, the
 // lines that are not shown.
