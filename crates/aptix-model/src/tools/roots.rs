@@ -32,8 +32,12 @@ impl Roots {
     /// The root and the path in it of an absolute path, empty for the root itself.
     fn within<'t>(&self, text: &'t str) -> Option<(&Root, &'t str)> {
         self.0.iter().find_map(|root| {
-            let rest = root.directories.iter().find_map(|directory| text.strip_prefix(directory.as_str()))?;
-            if rest.is_empty() { Some((root, rest)) } else { rest.strip_prefix('/').map(|rest| (root, rest)) }
+            let mut directories = root.directories.iter();
+            let rest = directories.find_map(|directory| match text.strip_prefix(directory.as_str())? {
+                "" => Some(""),
+                rest => rest.strip_prefix('/'),
+            })?;
+            Some((root, rest))
         })
     }
 
@@ -129,6 +133,8 @@ mod tests {
         assert!(roots.file("/srv/ann/ws/../x").is_err());
         assert_eq!(roots.directory(Some("/data/ws/")).unwrap(), None);
         assert!(Roots::default().file("/data/ws/a").is_err());
+        let linked = Roots::default().with("ws", ["/srv/ws".to_owned(), "/srv/ws-link".to_owned()]);
+        assert_eq!(linked.spelled("/srv/ws-link/a"), "a");
         let both = roots.with("lib", ["/srv/lib".to_owned()]);
         for (text, expected) in [("/srv/lib/a.rs", "lib/a.rs"), ("/data/ws/", "ws"), ("lib/a.rs", "lib/a.rs")] {
             assert_eq!(both.spelled(text).trim_end_matches('/'), expected, "{text}");
