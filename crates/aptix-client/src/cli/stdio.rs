@@ -39,7 +39,15 @@ pub(super) fn open() -> io::Result<Stdio> {
     let (input, mut to_input) = io::pipe()?;
     let (mut from_output, output) = io::pipe()?;
     let (done, written) = sync_channel(1);
-    thread::Builder::new().name("stdin".to_owned()).spawn(move || carry(&mut io::stdin().lock(), &mut to_input))?;
+    thread::Builder::new().name("stdin".to_owned()).spawn(move || {
+        let carried = carry(&mut io::stdin().lock(), &mut to_input);
+        // Once nothing is served any more, what still comes is left.
+        if let Err(error) = carried
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            tracing::error!(%error, "stdin cannot be read");
+        }
+    })?;
     thread::Builder::new().name("stdout".to_owned()).spawn(move || {
         let carried = carry(&mut from_output, &mut io::stdout().lock());
         _ = done.send(());

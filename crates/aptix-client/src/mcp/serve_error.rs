@@ -30,6 +30,9 @@ pub enum RootsError {
     /// The client announced that it names roots, and answered with an error.
     #[error("the client has roots and did not name them: {0}; name them with --root DIR")]
     Refused(#[from] ServiceError),
+    /// More than are served.
+    #[error("the client has {0} roots, at most {1} are served: name them with --root DIR")]
+    TooMany(usize, usize),
     /// What it named is no directory of this machine.
     #[error("the client's root {0:?} is no directory of this machine: name roots with --root DIR")]
     Elsewhere(String),

@@ -2,7 +2,7 @@
 //!
 //! A refusal of a tool is an answer, never an error of the protocol. Work that blocks runs on the blocking pool.
 
-use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -44,10 +44,12 @@ use crate::policy::files::PolicyFiles;
 use crate::policy::maintenance;
 use crate::review::Page;
 use crate::unsaved::Source;
-use crate::workspace::roots::workspace::Workspace;
+use crate::workspace::roots::root::RootSpec;
 
 /// Calls that only read and run at the same time.
 const LOOKS: usize = 4;
+/// Calls that wait until the client names its roots.
+const WAITING: usize = 8;
 /// How long a client may take to read an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long calls that write may take once the client is gone.
@@ -93,28 +95,43 @@ pub async fn serve(
     let (begun, work, served) = (Arc::new(Notify::new()), TaskTracker::new(), Arc::new(Served::default()));
     let front = Front { tools: session.tools.clone(), served: Arc::clone(&served), begun: Arc::clone(&begun) };
     let mut upkeep = JoinSet::new();
-    let outcome = match serve_server_with_ct(front, transport, stop).await {
+    let of_client = match opening {
+        Opening::Done(opened) => {
+            served.begin(begin(*opened, policies, session, (left.clone(), work.clone()), &mut upkeep));
+            None
+        }
+        Opening::OfClient { usual, open } => Some((usual, open, policies, session)),
+    };
+    let outcome = match serve_server_with_ct(front, transport, stop.clone()).await {
         Ok(running) => {
-            let peer = running.peer().clone();
+            let (peer, over) = (running.peer().clone(), CancellationToken::new());
             let opening = async {
-                let Opened { workspace, directories } = match opened_for(opening, &peer, &begun).await {
-                    // The client left before it named its roots.
-                    Err(ServeError::Roots(_)) if peer.is_transport_closed() => return Ok(()),
-                    opened => opened?,
-                };
-                let server = begin((workspace, policies), &directories, session, (left, work.clone()), &mut upkeep);
-                served.begin(server);
+                let Some((usual, open, policies, session)) = of_client else { return Ok(()) };
+                let Some(mut roots) = roots_of(&peer, &begun, (&left, &over)).await? else { return Ok(()) };
+                if roots.is_empty() {
+                    roots.push(usual);
+                }
+                let opened = open(roots).await?;
+                served.begin(begin(opened, policies, session, (left.clone(), work.clone()), &mut upkeep));
                 Ok(())
+            };
+            let opening = async {
+                let opened = opening.await;
+                // Calls that still wait learn that nothing answers them.
+                served.end_waiting();
+                if opened.is_err() {
+                    stop.cancel();
+                }
+                opened
             };
             let ended = async {
                 let ended = running.waiting().await;
+                over.cancel();
                 begun.notify_one();
-                ended.map_err(ServeError::from)
+                ended
             };
-            let outcome = tokio::try_join!(opening, ended).map(drop);
-            // Calls that still wait learn that nothing answers them.
-            served.gate.close();
-            outcome
+            let (opened, ended) = tokio::join!(opening, ended);
+            opened.and(ended.map(drop).map_err(ServeError::from))
         }
         // The client left without a message, or `stop` was cancelled.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
@@ -128,25 +145,30 @@ pub async fn serve(
     outcome
 }
 
-/// The workspace of the connection, opened if it is not open yet: `begun` tells that the client may be asked for its roots.
-async fn opened_for(opening: Opening, peer: &Peer<RoleServer>, begun: &Notify) -> Result<Opened, ServeError> {
-    match opening {
-        Opening::Done(opened) => Ok(*opened),
-        Opening::OfClient { usual, open } => {
-            begun.notified().await;
-            let mut roots = opening::of_client(peer).await?;
-            if roots.is_empty() {
-                roots.push(usual);
-            }
-            open(roots).await
-        }
+/// The roots that the client names, as soon as it may be asked; `None` when nobody is left to be served: it `left` before it named them,
+/// or all is `over` before it called anything.
+async fn roots_of(
+    peer: &Peer<RoleServer>,
+    begun: &Notify,
+    (left, over): (&CancellationToken, &CancellationToken),
+) -> Result<Option<Vec<RootSpec>>, ServeError> {
+    begun.notified().await;
+    let roots = tokio::select! {
+        biased;
+        // Calls of a client that left are carried out all the same.
+        roots = opening::of_client(peer) => roots,
+        () = left.cancelled() => return Ok(None),
+    };
+    if over.is_cancelled() || (roots.is_err() && left.is_cancelled()) {
+        return Ok(None);
     }
+    Ok(Some(roots?))
 }
 
 /// What answers the calls of a connection, once its workspace is open; begins to keep that in order.
 fn begin(
-    (workspace, policies): (Workspace, PolicyFiles),
-    directories: &[PathBuf],
+    Opened { workspace, directories }: Opened,
+    policies: PolicyFiles,
     Session { name, owner, tools, review }: Session,
     (left, work): (CancellationToken, TaskTracker),
     upkeep: &mut JoinSet<()>,
@@ -160,7 +182,7 @@ fn begin(
         let local = Arc::clone(&workspace);
         upkeep.spawn(async move { match page.serve(local).await {} });
     }
-    let author = Arc::new(Author::new(workspace, policies, (name, owner), directories));
+    let author = Arc::new(Author::new(workspace, policies, (name, owner), &directories));
     Server { author, tools, asking, looks: Arc::new(Semaphore::new(LOOKS)), turns: Turns::default(), work }
 }
 
@@ -168,11 +190,12 @@ fn begin(
 struct Served {
     server: OnceLock<Server>,
     gate: Semaphore,
+    waiting: AtomicUsize,
 }
 
 impl Default for Served {
     fn default() -> Self {
-        Self { server: OnceLock::new(), gate: Semaphore::new(0) }
+        Self { server: OnceLock::new(), gate: Semaphore::new(0), waiting: AtomicUsize::new(0) }
     }
 }
 
@@ -182,9 +205,27 @@ impl Served {
         self.gate.add_permits(Semaphore::MAX_PERMITS);
     }
 
-    async fn server(&self) -> Option<&Server> {
-        let _passed = self.gate.acquire().await.ok()?;
-        self.server.get()
+    /// Ends the wait of calls, if what they wait for does not come.
+    fn end_waiting(&self) {
+        if self.server.get().is_none() {
+            self.gate.close();
+        }
+    }
+
+    /// What answers; waits for it beside fewer than `most` others.
+    async fn server(&self, most: usize) -> Result<&Server, ErrorData> {
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let passed = async {
+            if waiting >= most && self.server.get().is_none() {
+                let why = "too many calls before the client named its roots: send this one again";
+                return Err(ErrorData::internal_error(why, None));
+            }
+            let passed = self.gate.acquire().await.ok().and_then(|_| self.server.get());
+            passed.ok_or_else(|| ErrorData::internal_error("the workspace cannot be opened: stderr says why", None))
+        };
+        let passed = passed.await;
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        passed
     }
 }
 
@@ -198,12 +239,11 @@ struct Front {
 
 impl Front {
     /// What answers calls, as soon as the workspace is open.
-    async fn opened(&self) -> Result<&Server, ErrorData> {
+    async fn opened(&self, peer: &Peer<RoleServer>) -> Result<&Server, ErrorData> {
         self.begun.notify_one();
-        self.served
-            .server()
-            .await
-            .ok_or_else(|| ErrorData::internal_error("the workspace cannot be opened: stderr says why", None))
+        // The transport reads so many calls: there are places for more, so that the answer of the client is read.
+        let most = if opening::names_roots(peer) { WAITING } else { usize::MAX };
+        self.served.server(most).await
     }
 }
 
@@ -334,7 +374,7 @@ impl ServerHandler for Front {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let server = self.opened().await?;
+        let server = self.opened(&context.peer).await?;
         Ok(server.called_by(request, context).await)
     }
 }
