@@ -37,6 +37,7 @@ mod mcp_pages;
 #[expect(clippy::disallowed_methods, reason = "a test's own files")]
 #[path = "../../../crates/aptix-client/tests/it/live/odd_files.rs"]
 mod odd_files;
+mod paged;
 mod paths;
 mod per_file;
 mod person;

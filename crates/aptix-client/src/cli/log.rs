@@ -35,7 +35,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, homes: &HomeDirs) -> anyhow::Result<Exit> {
     Ok(match listed(args, &homes.state_home()?) {
         Ok(log) if args.form.json => output::print_object(&log),
-        Ok(log) => output::print(&log.text()),
+        Ok(log) => output::print_long(log.text()),
         Err(refused) => output::show_refused(args.form, &refused),
     })
 }

@@ -6,6 +6,7 @@ use clap::{ArgAction, ValueEnum};
 use tracing::Level;
 use tracing_subscriber::EnvFilter;
 
+use super::output;
 use super::progress;
 use crate::person::prompt;
 
@@ -21,6 +22,12 @@ pub(super) struct LogArgs {
     /// Whether output is coloured; auto: on a terminal
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = clap::ColorChoice::Auto)]
     color: clap::ColorChoice,
+    /// Print what takes more than a screen at once, instead of with the pager
+    #[arg(long = "no-pager", global = true)]
+    has_no_pager: bool,
+    /// What shows that: a command of the shell, less if absent
+    #[arg(long, hide = true, global = true, value_name = "COMMAND", env = "PAGER", hide_env_values = true)]
+    pub(super) pager: Option<String>,
     /// What is logged: a level, or target=level pairs
     #[arg(long, hide = true, global = true, value_name = "FILTER", env = "APTIX_LOG")]
     log: Option<String>,
@@ -67,6 +74,9 @@ impl LogArgs {
             clap::ColorChoice::Never => ColorChoice::Never,
         };
         color.write_global();
+        if self.has_no_pager {
+            output::without_pager();
+        }
         let (level, default) = logs.default_filter();
         let level = match (self.quiet, self.verbose) {
             (true, _) => Level::ERROR,

@@ -20,6 +20,7 @@ mod manual;
 mod mcp;
 mod origin;
 mod output;
+mod pager;
 mod policy;
 mod progress;
 mod prompt;
@@ -106,12 +107,14 @@ fn run(cli: Cli, form: Form) -> anyhow::Result<Exit> {
             wall::raise(roots, &state_home, &config_home);
         }
     }
+    let pager = cli.logging.pager.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answered = Arc::new(OnceLock::new());
     let exit = runtime.block_on(dispatch(cli, form, &answered));
     // An interruption does not wait; the next command completes or rolls back a commit that was cut short.
     runtime.shutdown_background();
     answered.get().into_iter().for_each(undo::acknowledge);
+    pager::show_kept(pager.as_deref());
     exit
 }
 

@@ -1,6 +1,7 @@
 //! What commands print: the fixed JSON object, or text for people in which nothing can hide.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aptix_model::batch::Batch;
@@ -12,6 +13,7 @@ use serde::Serialize;
 
 use crate::present::text::{batch_text, failure_text, head};
 use crate::present::view::BatchView;
+use crate::workspace::fs::terminal::Terminal;
 
 use super::exit::{Exit, Refused};
 use super::progress;
@@ -32,8 +34,11 @@ pub(super) fn show(form: Form, view: &BatchView<'_>) -> Exit {
         return print_object(&object(&view.result(), |dialect| Some(format!("aptix apply --dialect {dialect}"))));
     }
     view.result().all_warnings().for_each(warn);
+    if view.is_record {
+        return print_long(batch_text(view));
+    }
     let printed = print(&batch_text(view));
-    if view.failures().is_empty() || view.is_record {
+    if view.failures().is_empty() {
         return printed;
     }
     view.failures().iter().for_each(|failure| say(failure_text(failure).trim_end()));
@@ -80,12 +85,44 @@ pub(super) fn print_object(object: &impl Serialize) -> Exit {
 
 /// Prints to stdout, without colour where it is not wanted. A reader that went away is no error.
 pub(super) fn print(text: &str) -> Exit {
-    let choice = anstream::AutoStream::choice(&std::io::stdout());
-    let mut shown = anstream::AutoStream::new(Vec::new(), choice);
-    match shown.write_all(text.as_bytes()) {
-        Ok(()) => print_bytes(&shown.into_inner()),
-        failed => printed(failed),
+    print_bytes(&in_colours(text))
+}
+
+/// Whether what takes more than a screen is printed at once.
+static HAS_NO_PAGER: AtomicBool = AtomicBool::new(false);
+/// What is shown at the end of the command.
+static KEPT: OnceLock<String> = OnceLock::new();
+
+/// Has everything printed at once.
+pub(super) fn without_pager() {
+    HAS_NO_PAGER.store(true, Ordering::Relaxed);
+}
+
+/// Prints a text; keeps one that the terminal has too few rows for, for the pager.
+pub(super) fn print_long(text: String) -> Exit {
+    let is_wanted = !HAS_NO_PAGER.load(Ordering::Relaxed) && std::io::stdout().is_terminal();
+    let rows = Terminal::open().filter(|_| is_wanted).map_or(0, |terminal| terminal.size().0);
+    if rows == 0 || text.lines().count() < usize::from(rows) {
+        return print(&text);
     }
+    match KEPT.set(text) {
+        Ok(()) => Exit::Done,
+        Err(text) => print(&text),
+    }
+}
+
+/// What is left to be shown by the pager.
+pub(super) fn kept() -> Option<&'static str> {
+    KEPT.get().map(String::as_str)
+}
+
+/// A text as stdout shows it: without colour where it is not wanted.
+pub(super) fn in_colours(text: &str) -> Vec<u8> {
+    let choice = anstream::AutoStream::choice(&std::io::stdout());
+    let mut shown = anstream::AutoStream::new(Vec::with_capacity(text.len()), choice);
+    // Memory takes everything.
+    let _ = shown.write_all(text.as_bytes());
+    shown.into_inner()
 }
 
 /// Prints a file's bytes to stdout, as they are.
