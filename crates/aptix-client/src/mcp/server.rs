@@ -116,7 +116,8 @@ pub async fn serve(
                 Ok(())
             };
             let opening = async {
-                let opened = opening.await;
+                // One that is to end needs no workspace.
+                let opened = opening.await.or_else(|error| if stop.is_cancelled() { Ok(()) } else { Err(error) });
                 // Calls that still wait learn that nothing answers them.
                 served.end_waiting();
                 if opened.is_err() {

@@ -164,6 +164,17 @@ fn calls_of_a_client_that_left_are_carried_out() {
     assert!(is_there(&client, "ws/a.txt"));
 }
 
+#[test]
+fn a_server_that_is_stopped_before_the_roots_are_named_ends() {
+    let mut client = Client::with(&[], &has_roots(), two);
+    client.hear();
+    client.send("edit", &create("a.txt"));
+    let id = client.child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert_eq!(client.child.wait().unwrap().code(), Some(0));
+    assert!(!is_there(&client, "ws/a.txt"));
+}
+
 /// A client that leaves instead of naming its roots is no failure.
 #[test]
 fn a_client_that_leaves_before_it_named_its_roots_ends_the_server() {
