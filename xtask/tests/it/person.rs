@@ -43,7 +43,8 @@ impl Terminal {
     pub(crate) fn of_agent(machine: &Machine, server: &Server, approve: &str) -> Self {
         let url = server.url();
         let options = ["--server", &url, "--workspace", "demo", "--root", "project", "--approve", approve];
-        Self::running(&machine.aptix(&[&["agent"][..], &options].concat()))
+        // What is logged must not hide a question: it comes as often as it can.
+        Self::running(&machine.aptix(&[&["agent", "-v"][..], &options].concat()))
     }
 
     pub(crate) fn running(program: &Command) -> Self {
@@ -411,6 +412,25 @@ fn who_says_nothing_to_one_question_is_asked_the_next() {
         terminal.answer("y");
         assert_eq!(applied.join().unwrap().1, Some(0));
     });
+}
+
+/// Beside the questions there is a line for each batch, and nothing of the log.
+#[test]
+fn the_screen_of_an_agent_is_quiet() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let url = server.url();
+    let agent = ["agent", "--server", &url, "--workspace", "demo", "--root", "project", "--approve", "ask"];
+    let mut terminal = Terminal::running(&machine.aptix(&agent));
+    let mut shown = terminal.until(&format!("serving workspace demo of {url}; Ctrl-C ends it\r\n"));
+    write(&machine.path("a.json"), &create("a.txt", "x\n"));
+    machine.ask(&server, "submit", &["a.json"]);
+    shown += &terminal.until(WHOLE);
+    terminal.answer("y");
+    shown += &terminal.until(" APPLIED: created a.txt\r\n");
+    machine.ask(&server, "submit", &["a.json"]);
+    shown += &terminal.until(" FAILED: FILE_EXISTS: a.txt");
+    assert!(!shown.contains("INFO") && !shown.contains("aptix::"), "{shown}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Screen {
 
     fn of_agent(machine: &Machine, server: &Server, size: (u16, u16)) -> Self {
         let url = server.url();
-        let options = ["agent", "--server", &url, "--workspace", "demo", "--root", "project", "--approve", "ask"];
+        let options = ["agent", "-v", "--server", &url, "--workspace", "demo", "--root", "project", "--approve", "ask"];
         Self::of(&machine.aptix(&options), size)
     }
 

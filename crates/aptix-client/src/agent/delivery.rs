@@ -13,6 +13,7 @@ use aptix_model::state::BatchState;
 
 use super::error::AgentError;
 use super::report;
+use super::screen;
 use super::service::Session;
 use crate::apply::traced::Traced;
 use crate::connection::backoff::Backoff;
@@ -97,6 +98,7 @@ async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<Sen
             Ok(Reported { origin, request_id }) => {
                 let trace = Trace { origin, request: Some(request_id), ..traced.trace };
                 Traced { trace, ..traced }.log(Event::Reported(outcome.into(), None));
+                screen::ended(batch, &receipt.report);
                 acknowledge(session, receipt).await?;
                 return Ok(Sent::Settled);
             }

@@ -21,6 +21,7 @@ mod queue;
 mod quota;
 mod replies;
 mod report;
+mod screen;
 mod service;
 mod session;
 mod tool_replies;

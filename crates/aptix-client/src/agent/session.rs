@@ -15,7 +15,7 @@ use super::inbox::{self, Arrival, Inbox};
 use super::questions::Desk;
 use super::queue::Queue;
 use super::service::{Agent, Progress, Session};
-use super::{delivery, executor, local_batches};
+use super::{delivery, executor, local_batches, screen};
 use crate::connection::{CallError, Connection, Feed, Position};
 
 /// How often reports that could not be delivered are tried again, and the position in the events is kept.
@@ -37,6 +37,7 @@ pub(super) async fn run(agent: &Arc<Agent>, progress: &mut Progress) -> Result<O
     progress.held = lease.secret.clone();
     tracing::info!(WorkspaceId = %agent.service.workspace, AgentId = %agent.id, epoch = lease.epoch, server_version = ?lease.server_version, after = %progress.position.revision(),
         "serving {}", agent.service.server.url);
+    screen::serving(&agent.service);
     let history = match progress.position {
         Position::Cursor(cursor) => OnceLock::from(cursor.history),
         Position::Revision(_) => OnceLock::new(),

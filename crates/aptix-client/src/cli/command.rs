@@ -145,7 +145,7 @@ impl Command {
     /// What it logs by default.
     pub(super) const fn logs(&self) -> Logs {
         match self {
-            Self::Agent(_) | Self::Mcp(_) | Self::Review(_) => Logs::Service,
+            Self::Agent(_) => Logs::Agent,
             _ => Logs::Command,
         }
     }

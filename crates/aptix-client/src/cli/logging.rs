@@ -1,5 +1,7 @@
 //! What a command logs, to stderr, and in which form.
 
+use std::io::IsTerminal as _;
+
 use anstream::ColorChoice;
 use aptix_model::events::trace;
 use clap::{ArgAction, ValueEnum};
@@ -48,9 +50,9 @@ enum LogFormat {
 /// Which kind of command logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Logs {
-    /// A service: by default it logs what it does.
-    Service,
-    /// A command that prints its result: by default it logs what is wrong beside that.
+    /// An agent: by default it logs what it does, unless that goes to the terminal on which it asks.
+    Agent,
+    /// Everything else: by default it logs what is wrong.
     Command,
 }
 
@@ -58,9 +60,8 @@ impl Logs {
     /// What is logged of everything, and of the log events if that is something else.
     fn default_filter(self) -> (Level, String) {
         match self {
-            // What the library of the protocol for models notes of itself is not what the service does.
-            Self::Service => (Level::INFO, format!("{},rmcp=warn", Level::INFO)),
-            Self::Command => (Level::WARN, format!("{},{}=off", Level::WARN, trace::TARGET)),
+            Self::Agent if !std::io::stderr().is_terminal() => (Level::INFO, Level::INFO.to_string()),
+            Self::Agent | Self::Command => (Level::WARN, format!("{},{}=off", Level::WARN, trace::TARGET)),
         }
     }
 }
