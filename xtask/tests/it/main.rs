@@ -44,6 +44,7 @@ mod person;
 mod prepared;
 mod previews;
 mod processes;
+mod quiet;
 mod readme;
 mod refused;
 mod restore;
