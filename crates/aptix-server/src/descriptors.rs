@@ -12,7 +12,7 @@ const STORE: usize = 1000;
 const STORE_LEAST: usize = 24;
 
 /// Connections whose handshake failed and whose client reads why.
-pub(crate) const PARTINGS: usize = 8;
+pub(crate) const PARTINGS: usize = 4;
 
 /// Everything else: standard streams, the runtime, the listener, connections that wait for room or end; and the listener for metrics
 /// with its connections.
@@ -96,13 +96,13 @@ mod tests {
 
     #[test]
     fn the_store_has_its_share_whatever_is_wanted() {
-        for limit in [67, 80, 256, 1024, 4096, 1 << 20, u64::MAX] {
+        for limit in [63, 80, 256, 1024, 4096, 1 << 20, u64::MAX] {
             let budget = share_out(limit, 20_000).unwrap();
             let used = budget.connections + 2 * budget.store_files + OTHERS;
             assert!(used as u64 <= limit && budget.store_files >= STORE_LEAST / 2, "{limit}: {budget:?}");
             assert!(budget.connections >= CONNECTIONS_LEAST && budget.connections <= 20_000);
         }
         assert_eq!(share_out(1 << 20, 20_000).unwrap().connections, 20_000);
-        assert_eq!(share_out(66, 20_000), Err(TooFewDescriptors { limit: 66 }));
+        assert_eq!(share_out(62, 20_000), Err(TooFewDescriptors { limit: 62 }));
     }
 }

@@ -118,7 +118,7 @@ fn on_a_terminal_the_person_sees_both_and_decides() {
     for answer in ["n", "y"] {
         let mut terminal = Terminal::running(&machine.aptix(&changed));
         let shown = terminal.until("Serve this from now on? [y/n] ");
-        assert!(!shown.contains("serving http"), "{shown}");
+        assert!(!shown.contains("serving"), "{shown}");
         for line in
             [format!("agreed to: workspace demo of {url} from b="), format!("now:       workspace demo of {other}")]
         {
@@ -131,7 +131,7 @@ fn on_a_terminal_the_person_sees_both_and_decides() {
             terminal.until("did not agree");
             assert!(!terminal.ended());
         } else {
-            terminal.until("serving http");
+            terminal.until("serving workspace");
             terminal.signal("-TERM");
             assert!(terminal.ended());
         }

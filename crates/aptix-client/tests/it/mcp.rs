@@ -143,7 +143,7 @@ fn a_line_patch_is_answered_with_an_invoke_result() {
 /// TUL-004-3.3.7, TUL-004-6.2.1: each call is logged.
 #[test]
 fn a_created_file_is_logged() {
-    let mut client = Client::start(|_| {});
+    let mut client = Client::with(&["-v"], &json!({}), |_| {});
     let tool = "workspace_create_file";
     client.done(tool, &json!({ "path": "src/a.txt", "content": "x\ny" }));
     client.done(tool, &json!({ "path": "src/a.txt", "content": "zz", "overwrite": true }));
