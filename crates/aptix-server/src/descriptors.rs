@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_store_has_its_share_whatever_is_wanted() {
-        for limit in [63, 80, 256, 1024, 4096, 1 << 20, u64::MAX] {
+        for limit in [63, 64, 256, 1024, 4096, 1 << 20, u64::MAX] {
             let budget = share_out(limit, 20_000).unwrap();
             let used = budget.connections + 2 * budget.store_files + OTHERS;
             assert!(used as u64 <= limit && budget.store_files >= STORE_LEAST / 2, "{limit}: {budget:?}");

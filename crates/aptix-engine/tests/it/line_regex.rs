@@ -72,8 +72,8 @@ fn a_compile_and_a_search_of_one_mebibyte_are_bounded() {
         })
     };
     let letter = LineRegex::new("q", Letters::Exact, COMPILED_BYTES).unwrap();
-    let texts = texts().map(|(name, text)| (name, search(&letter, &text).0 * 64, text));
-    let compiling = search(&letter, b"ab\n".repeat((1 << 20) / 3).as_slice()).0 * 64;
+    let texts = texts().map(|(name, text)| (name, search(&letter, &text).0 * 24, text));
+    let compiling = search(&letter, b"ab\n".repeat((1 << 20) / 3).as_slice()).0 * 8;
     let (mut refused, mut given_up) = (0, 0);
     for pattern in costly() {
         let (took, regex) = least(|| LineRegex::new(&pattern, Letters::Exact, COMPILED_BYTES));

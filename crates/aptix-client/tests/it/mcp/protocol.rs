@@ -82,12 +82,15 @@ fn it_is_a_good_guest() {
     assert_eq!(client.done("read_file", &json!({ "path": "long", "range": "2~" })).structured["text"], "next\n");
     if matches!(std::thread::spawn(|| raise(&[])).join().unwrap(), Wall::Up { .. }) {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", client.child.id())).unwrap();
+        let mut carriers = 0;
         for task in tasks.filter_map(Result::ok) {
             let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
             // These two carry what is said, and work on no file.
             let carries = ["stdin", "stdout"].iter().any(|name| status.starts_with(&format!("Name:\t{name}\n")));
+            carriers += usize::from(carries);
             assert!(carries || status.is_empty() || status.contains("NoNewPrivs:\t1"), "{status}");
         }
+        assert_eq!(carriers, 2);
     }
     let mut program = std::fs::File::options().append(true).open(client.ws().join("open")).unwrap();
     client.done("overwrite_entire_file", &json!({ "path": "open", "content": "new" }));
