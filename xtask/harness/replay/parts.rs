@@ -13,6 +13,8 @@ pub(crate) enum Part {
     Marker,
     /// A change of a file's mode, which is a whole diff without hunks too.
     Mode,
+    /// The deletion of an empty file, or the creation of one: a header without hunks.
+    Empty,
     /// A block of SEARCH/REPLACE.
     Block,
     /// A fenced block of an answer.
@@ -26,6 +28,7 @@ impl Part {
             Self::Move => "moves",
             Self::Marker => "markers",
             Self::Mode => "modes",
+            Self::Empty => "empty files",
             Self::Block => "blocks",
             Self::Fence => "fences",
         }
@@ -101,6 +104,10 @@ fn hunks(document: &[u8]) -> Vec<(usize, Part)> {
             let is_moved = line.starts_with(b"rename to ") || line.starts_with(b"copy to ");
             if line.starts_with(b"new mode ") {
                 ends.push((at, Part::Mode));
+            } else if line.starts_with(b"deleted file mode ")
+                || (line.starts_with(b"index ") && document[at..].starts_with(b"diff --git "))
+            {
+                ends.push((at, Part::Empty));
             } else if is_moved && document[at..].starts_with(b"diff --git ") {
                 ends.push((at, Part::Move));
             }

@@ -157,6 +157,7 @@ fn what_happens_to_each_file_is_read_from_its_header() {
         // Mercurial writes no ids.
         ("diff --git a/f b/f\nnew file mode 100644\ndiff --git a/g b/g\nold mode 100644\nnew mode 100755\n".into(), vec!["create f".into(), "modify g +x".into()]),
         ("diff --git a/f b/f\ndeleted file mode 100644\nindex e69de29..0000000\n".into(), vec!["delete f e69d".into()]),
+        ("diff --git a/f b/f\ndeleted file mode 100644\nindex e69de29..0000000".into(), vec!["delete f e69d".into()]),
         ("diff --git a/f b/f\ndeleted file mode 100644\n--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n".into(), vec!["delete f @1,1 0,0:-a\\n".into()]),
         ("diff --git a/f b/f\nold mode 100644\nnew mode 100755\n".into(), vec!["modify f +x".into()]),
         (format!("diff --git a/f b/f\nold mode 100755\nnew mode 100644\nindex 1111111..2222222\n--- a/f\n+++ b/f\n{HUNK}"), vec![format!("modify f -x 1111 {READ}")]),

@@ -73,8 +73,13 @@ impl Header {
                 if !header.read_extended(trim_end(line))? {
                     break;
                 }
-                // What is left of an id that was cut short may begin that of any file.
-                header.has_ids &= line.ends_with(b"\n") || header.names_result();
+                if !line.ends_with(b"\n") {
+                    if line.strip_prefix(b"index ").is_some_and(blob_ids::is_cut) {
+                        return Err(GitPatchError::CutHeader);
+                    }
+                    // What is left of an id that was cut short may begin that of any file.
+                    header.has_ids &= header.names_result();
+                }
                 lines.skip();
             }
             if is_cut_extended(lines) {

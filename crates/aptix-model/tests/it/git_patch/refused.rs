@@ -168,6 +168,7 @@ fn a_diff_that_ends_above_its_hunks_is_refused() {
         (git("new file mode 100755\n"), "PATCH_TRUNCATED"),
         (git("new file mode 100644\nindex 0000000..e69de2"), "PATCH_TRUNCATED"),
         (git("new file mode 100644\nindex 0000000..e"), "PATCH_TRUNCATED"),
+        (git("deleted file mode 100644\nindex e69de29..000000"), "PATCH_TRUNCATED"),
         (git("new file mode 100644\n--- /dev/null\n+++ b/f\n"), "PATCH_TRUNCATED"),
         (git("deleted file mode 100644\nindex 1111111..0000000\n--- a/f\n+++ /dev/null\n"), "PATCH_TRUNCATED"),
         (git("similarity index 100%\n"), "PATCH_MALFORMED.EMPTY"),
