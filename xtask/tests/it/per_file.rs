@@ -222,6 +222,33 @@ fn a_person_is_asked_about_what_is_left() {
     });
 }
 
+/// Of a document that is sent to be applied file by file, its author is told which file a person refused, and why.
+#[test]
+fn the_author_of_a_document_reads_why_one_file_was_refused() {
+    let (machine, server, _) = served("");
+    let mut terminal = Terminal::open(&machine, &server);
+    let edit = |path: &str| format!("{path}\n<<<<<<< SEARCH\none\n=======\n1\n>>>>>>> REPLACE\n");
+    machine.put("edit.txt", &format!("{}\n{}", edit("a.txt"), edit("b.txt")));
+    std::thread::scope(|scope| {
+        let ended = scope.spawn(|| machine.call(&server, "submit", &["--per-file", "--wait", "project/edit.txt"]));
+        terminal.until(WHOLE);
+        terminal.answer("f");
+        terminal.until("a.txt right? [y,n,a,d,q,b,ever,?] ");
+        terminal.answer("y");
+        terminal.until("b.txt right? [y,n,a,d,q,b,ever,?] ");
+        terminal.refuse("the tests want it");
+        terminal.until(WHOLE);
+        terminal.answer("y");
+        let ended = ended.join().unwrap();
+        let shown = [ended.stdout, ended.stderr].concat();
+        let shown = String::from_utf8(shown).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{shown}");
+        for part in ["PARTIAL", "modified a.txt", "REJECTED: b.txt", "the tests want it"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+    });
+}
+
 /// What a refusal says, and what makes an edit wrong.
 type Wrong<'a> = (&'a str, &'a dyn Fn(&mut v1::Edit));
 

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use aptix_engine::validate::validate_part;
-use aptix_model::batch::{Batch, Content, Origin};
+use aptix_model::batch::{Atomicity, Batch, Content, Origin};
 use aptix_model::documents::Document;
 use aptix_model::documents::terms::in_terms_of_part;
 use aptix_model::id::{IdError, OwnerId, RequestId};
@@ -34,6 +34,9 @@ pub(super) struct Args {
     prepare: bool,
     #[command(flatten)]
     owner: OwnerArgs,
+    /// Apply each file by itself: one that is refused keeps back only those that depend on it
+    #[arg(long, conflicts_with = "prepare")]
+    per_file: bool,
     /// Wait until the batch has ended
     #[arg(long)]
     wait: bool,
@@ -47,6 +50,7 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
     let request = request?;
     let owner = args.prepare.then(|| args.owner.owner());
     let (document, origin) = (args.document, args.origin.origin());
+    let atomicity = if args.per_file { Atomicity::PerFile } else { Atomicity::AllOrNothing };
     let read = move || -> Result<Document, Refusal> {
         document.read()?.map_err(|document| {
             let in_terms = |failure| in_terms_of_part(&document, failure);
@@ -54,7 +58,7 @@ pub(super) async fn run(args: Args, request: Result<RequestId, IdError>) -> anyh
         })
     };
     let document = match tokio::task::spawn_blocking(read).await? {
-        Ok(document) => document,
+        Ok(document) => Document { batch: Batch { atomicity, ..document.batch }, ..document },
         Err(refusal) => return Ok(output::show_refused(form, &Refused::from(refusal))),
     };
     let sent = OnceCell::new();
