@@ -1,11 +1,10 @@
-//! Completion scripts and manual pages, made from the description of the command line.
+//! Manual pages, made from the description of the command line.
 
 use std::io;
 
 use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use clap::Command;
-use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::exit::Exit;
@@ -33,13 +32,6 @@ pub(super) fn run(aptix: &Command, args: &Args) -> anyhow::Result<Exit> {
     Ok(output::print_bytes(&rendered(page)?))
 }
 
-/// Prints a completion script.
-pub(super) fn complete(aptix: &Command, shell: Shell) -> Exit {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut visible(aptix), "aptix", &mut script);
-    output::print_bytes(&script)
-}
-
 /// The command, and all below it, each with the name of its page.
 fn pages(command: &Command) -> Vec<(String, Command)> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
@@ -54,7 +46,7 @@ fn rendered(command: Command) -> io::Result<Vec<u8>> {
 }
 
 /// A command as `--help` shows it: without hidden commands and arguments, which generators take for any other.
-fn visible(command: &Command) -> Command {
+pub(super) fn visible(command: &Command) -> Command {
     let mut shown = Command::new(command.get_name().to_owned())
         .args(command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned())
         .subcommands(command.get_subcommands().filter(|command| !command.is_hide_set()).map(visible))

@@ -6,6 +6,7 @@ mod apply_prepared;
 mod batches;
 mod cancel;
 mod command;
+mod complete;
 mod convert;
 mod decide;
 mod doctor;
@@ -62,6 +63,7 @@ use crate::workspace::wall::make_own;
 #[must_use]
 pub fn main() -> ExitCode {
     core_dump::leave_none();
+    complete::answer();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -152,7 +154,7 @@ async fn dispatch(cli: Cli, form: Form, answered: &Arc<OnceLock<Workspace>>) -> 
         Command::Tools(args) => Ok(tools::run(&args)),
         Command::Prompt(args) => Ok(prompt::run(&args)),
         Command::Mcp(args) => mcp::run(args, &homes, format!("mcp-{}", mint())).await,
-        Command::Completions { shell } => Ok(manual::complete(&Cli::command(), shell)),
+        Command::Completions { shell } => complete::script(shell),
         Command::Man(args) => manual::run(&Cli::command(), &args),
     }
 }

@@ -143,14 +143,23 @@ fn prepare(server: &Server) -> Result<(Endpoint, Option<Token>), Failure> {
     Ok((server.trust.prepare(&server.url, endpoint)?, token))
 }
 
-/// Has the server look at the token for it.
+/// The ids of the first workspaces that the token for a server is for, in order, at most so many.
 ///
 /// # Errors
 /// As [`Connection::open`], and [`CallError::Refused`] when the server does not accept the token.
-pub async fn check_token(server: &Server) -> Result<(), CallError> {
+pub async fn workspaces(server: &Server, most: i32) -> Result<Vec<String>, CallError> {
     let mut workspaces = WorkspaceServiceClient::new(reach(server).await?);
-    let request = v1::ListWorkspacesRequest { page_size: 1, ..v1::ListWorkspacesRequest::default() };
+    let request = v1::ListWorkspacesRequest { page_size: most, ..v1::ListWorkspacesRequest::default() };
     let listed = tokio::time::timeout(ANSWER, workspaces.list_workspaces(timed(request, ANSWER))).await;
     let listed = listed.map_err(|_| CallError::silent(&server.url, ANSWER))?;
-    listed.map(drop).map_err(|status| CallError::from_status(&server.url, &status))
+    let listed = listed.map_err(|status| CallError::from_status(&server.url, &status))?.into_inner();
+    Ok(listed.workspaces.into_iter().map(|workspace| workspace.workspace_id).collect())
+}
+
+/// Has the server look at the token for it.
+///
+/// # Errors
+/// As [`workspaces`].
+pub async fn check_token(server: &Server) -> Result<(), CallError> {
+    workspaces(server, 1).await.map(drop)
 }

@@ -22,7 +22,7 @@ pub use self::batches::{ChangeView, Decision, Page, StateFeed};
 pub use self::call_error::CallError;
 pub use self::feed::{Change, Feed, FeedEvent, Incoming, Lease, LeaseSecret, Reported};
 pub use self::files::CloudText;
-pub use self::link::{Connection, check_token};
+pub use self::link::{Connection, check_token, workspaces};
 pub use self::position::Position;
 pub use self::server_url::ServerUrl;
 pub use self::token::{Credentials, NoToken, Server, Token, TokenError};
