@@ -263,6 +263,36 @@ fn names_and_contents_are_shown_as_they_are_and_do_nothing_to_the_page() {
     });
 }
 
+/// Of a file that its author may not know, the page asks first whether the batch may be compared with it, and shows none of it.
+#[test]
+fn a_batch_is_compared_with_withheld_files_once_a_person_agrees() {
+    let Some((machine, (server, _agent), mut browser, tab)) = reviewing(&["notes.txt"]) else { return };
+    machine.put(".gitignore", "notes.txt\n");
+    let document = insert(&[("notes.txt", "one\n")], 1, "two");
+    let ask = |browser: &mut Browser, key: &str| {
+        browser.click(&tab, "#waiting button");
+        browser.until_shown(&tab, "Compare (a)");
+        browser.until_shown(&tab, "edits withheld files");
+        let shown = browser.text(&tab);
+        assert!(shown.contains("notes.txt: ") && !shown.contains("+ two"), "{shown}");
+        browser.press(&tab, key);
+    };
+    scope(|scope| {
+        let refused = scope.spawn(|| machine.submit(&server, &document));
+        ask(&mut browser, "r");
+        let (refused, code) = refused.join().unwrap();
+        assert_eq!((code, &refused["errors"][0]["detail"]), (Some(1), &"WITHHELD".into()), "{refused}");
+        let applied = scope.spawn(|| machine.submit(&server, &document));
+        ask(&mut browser, "a");
+        browser.until(&tab, "document.querySelectorAll('#ended li').length === 2");
+        look(&mut browser, &tab);
+        browser.until_shown(&tab, "+ two");
+        browser.press(&tab, "a");
+        assert_eq!(applied.join().unwrap().1, Some(0));
+    });
+    assert!(machine.files().contains(&("notes.txt".to_owned(), "one\ntwo\n".to_owned())));
+}
+
 #[test]
 fn a_file_of_which_a_part_is_shown_can_be_opened_whole() {
     let Some((machine, (server, _agent), mut browser, tab)) = reviewing(&[]) else { return };

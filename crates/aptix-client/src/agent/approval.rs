@@ -16,9 +16,9 @@ use crate::apply::Hidden;
 use crate::apply::proposal::{Decision, Proposal};
 use crate::apply::subject;
 use crate::apply::traced::Traced;
-use crate::person::answer::Answer;
+use crate::person::answer::{Answer, refusal};
 use crate::person::prompt::say;
-use crate::person::shown::{Shown, shown};
+use crate::person::shown::{Shown, compared, shown};
 use crate::person::{Person, allow_always, in_time};
 use crate::policy::Policy;
 use crate::policy::files::PolicyFiles;
@@ -168,7 +168,8 @@ impl Approval {
         tracing::info!(BatchId = %batch, "waiting for a person to decide");
         let shown = shown(&name, proposal, subject);
         let shown = Arc::new(if self.board.is_some() { shown.with_bases(proposal) } else { shown });
-        let Answer { verdict, always, agreed } = self.answer(&name, question, (&shown, subject))?;
+        let at_terminal = async |person: &Person| person.decide(&shown).await;
+        let Answer { verdict, always, agreed } = self.answer(&name, question, (&shown, subject), at_terminal)?;
         allow_always(proposal, policies, &always);
         if let Err(failures) = verdict {
             if !agreed.is_empty() {
@@ -187,6 +188,7 @@ impl Approval {
         name: &str,
         question: Question<'_>,
         (shown, subject): (&Arc<Shown>, Sha256Digest),
+        at_terminal: impl AsyncFnOnce(&Person) -> Answer,
     ) -> Option<Answer> {
         let wait = question.policy.approval;
         let mut on_page = self.board.as_ref().map(|board| board.ask(name, Arc::clone(shown), subject));
@@ -195,7 +197,7 @@ impl Approval {
                 biased;
                 answer = async {
                     match self.person() {
-                        Some(person) => person.decide(shown).await,
+                        Some(person) => at_terminal(person).await,
                         None => std::future::pending().await,
                     }
                 } => (answer, By::Terminal),
@@ -236,24 +238,35 @@ impl Approval {
     /// Asks whether edits may be compared with withheld files, also where no person decides about writes. Nothing once the batch is withdrawn
     /// or the agent stops. Blocks, as [`Self::decide`].
     pub(super) fn may_compare(&self, question: Question<'_>, content: &Batch, hidden: &[Hidden<'_>]) -> Option<bool> {
-        let Question { batch, policy, .. } = question;
+        let Question { batch, .. } = question;
         // What exactly is agreed to: these edits, and these files.
         let files: Vec<_> = hidden.iter().map(|hidden| (hidden.file, hidden.why.word())).collect();
         let subject = subject::digest_of(&(content, files));
-        let answer = match self.person() {
-            None => Some(false),
-            Some(_) if self.has_agreed(batch, &[subject]) => Some(true),
-            Some(person) => {
-                let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
-                tracing::info!(BatchId = %batch, "waiting for the person at the terminal to let a batch be compared");
-                question.wait(person.may_compare(&format!("Batch {batch}"), hidden, policy.approval))
-            }
+        if self.has_agreed(batch, &[subject]) {
+            return Some(true);
+        }
+        if !self.can_ask() {
+            return Some(false);
+        }
+        let _asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        if question.is_void() {
+            return None;
+        }
+        let name = title(batch);
+        tracing::info!(BatchId = %batch, "waiting for a person to let a batch be compared");
+        let shown = Arc::new(compared(&name, hidden));
+        let at_terminal = async |person: &Person| match person.may_compare(&shown).await {
+            true => Answer::yes(Vec::new()),
+            false => Answer::no(refusal("names of the files", "")),
         };
-        let answer = answer.filter(|_| !question.is_void());
-        if answer == Some(true) {
+        let may = self.answer(&name, question, (&shown, subject), at_terminal)?.verdict.is_ok();
+        if question.is_void() {
+            return None;
+        }
+        if may {
             self.remember(batch, vec![subject]);
         }
-        answer
+        Some(may)
     }
 
     /// Whether a person has agreed to all of these at once, for this batch.

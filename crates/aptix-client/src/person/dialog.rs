@@ -3,10 +3,7 @@
 use super::answer::{Answer, refusal};
 use super::keyboard::{NoAnswer, Talk, Typed, ask};
 use super::pager::{self, Pages, Read};
-use super::rows::Line;
 use super::shown::{Shown, ShownFile};
-use crate::apply::Hidden;
-use crate::present::untrusted::Name;
 
 const WHOLE: &str = "Apply this batch? [y,n,q,f,s,ever,?] ";
 const WHOLE_HELP: &str = "  y  apply it\n  n  refuse it; its author is told why\n  q  refuse it without a word\n  \
@@ -185,19 +182,10 @@ async fn file_by_file(shown: &Shown, columns: usize, talk: &mut impl Talk) -> Re
     Ok(Some(Answer { verdict: if refused.is_empty() { Ok(()) } else { Err(refused) }, always, agreed: Vec::new() }))
 }
 
-/// Names withheld files and asks whether a batch may be compared with them. Nothing that its author wrote is shown except
-/// the paths.
-pub(super) async fn may_compare(name: &str, hidden: &[Hidden<'_>], talk: &mut impl Talk) -> Result<bool, NoAnswer> {
-    let head = [
-        Line::ours(""),
-        Line::head(format!("{name} edits withheld files")),
-        Line::ours("Its author is not shown these files, nor told whether the batch fits them."),
-        Line::ours("If it fits, you see the whole change before anything is written."),
-    ];
-    let files = hidden.iter().map(|file| Line::ours(format!("attention: {}: {}", Name(file.path), file.why.because())));
-    let body: Vec<_> = head.into_iter().chain(files).collect();
-    let pages = Pages { body: &body, attention: &[], end: &[], question: 2 };
-    let question = format!("{} {}\n{COMPARE}", hidden.len(), if hidden.len() == 1 { "file" } else { "files" });
+/// Names the withheld files that are shown, and asks whether a batch may be compared with them.
+pub(super) async fn may_compare(shown: &Shown, talk: &mut impl Talk) -> Result<bool, NoAnswer> {
+    let pages = Pages { body: &shown.head, attention: &[], end: &[], question: 2 };
+    let question = format!("{}\n{COMPARE}", shown.totals);
     let parse = |line: &str| match line {
         "y" | "yes" => Some(Reply::Yes),
         "n" | "no" => Some(Reply::No),
@@ -218,7 +206,7 @@ mod tests {
     use anstyle::Style;
     use aptix_model::reason::Reason;
 
-    use super::super::rows::Size;
+    use super::super::rows::{Line, Size};
     use super::*;
     use crate::present::diff::{DiffLine, LineKind};
 
@@ -278,7 +266,7 @@ mod tests {
         };
         let files = vec![file(0, true), file(2, false), file(3, true)];
         let (head, digest, totals) = (vec![Line::ours("head")], Line::ours("digest"), "totals".to_owned());
-        let shown = Shown { head, files, unchanged: Vec::new(), digest, totals, is_per_file: false };
+        let shown = Shown { head, files, digest, totals, ..Shown::default() };
         let mut typist = Typist { lines: lines.iter(), seen: String::new(), sizes };
         let answer = hold(&shown, &mut typist).await;
         (answer, anstream::adapter::strip_str(&typist.seen).to_string())

@@ -17,7 +17,6 @@ use self::answer::Answer;
 use self::keyboard::Keyboard;
 use self::prompt::say;
 use self::shown::Shown;
-use crate::apply::Hidden;
 use crate::apply::proposal::Proposal;
 use crate::policy::files::PolicyFiles;
 use crate::workspace::fs::terminal::Terminal;
@@ -33,13 +32,11 @@ impl Person {
         Some(Self(Keyboard::of(Terminal::open().filter(|_| sees)?)))
     }
 
-    /// Names the withheld files that a batch would be compared with, and waits for the answer. Anything but a yes in time is
-    /// a no.
-    pub(crate) async fn may_compare(&self, name: &str, hidden: &[Hidden<'_>], wait: Duration) -> bool {
+    /// Names the withheld files that a batch would be compared with, and waits for the answer, however long that takes. Anything
+    /// but a yes is a no.
+    pub(crate) async fn may_compare(&self, shown: &Shown) -> bool {
         let _held = prompt::hold(self.0.size().columns);
-        let mut open = self.0.open();
-        let answer = tokio::time::timeout(wait, dialog::may_compare(name, hidden, &mut open)).await;
-        matches!(answer, Ok(Ok(true)))
+        matches!(dialog::may_compare(shown, &mut self.0.open()).await, Ok(true))
     }
 
     /// Shows that something else would be served than was agreed to before, and waits for the answer, however long that

@@ -10,6 +10,7 @@ use aptix_model::failure::Visible;
 use aptix_model::report::{FileReport, FileStatus};
 
 use super::rows::Line;
+use crate::apply::Hidden;
 use crate::apply::proposal::{Ask, Need, Proposal};
 use crate::present::diff::{DiffLine, LineKind, add_notes, diff_lines, kept_line};
 use crate::present::untrusted::{Name, Quoted};
@@ -38,6 +39,8 @@ pub(crate) struct Shown {
     pub(crate) totals: String,
     /// Whether refusing one file leaves the others.
     pub(crate) is_per_file: bool,
+    /// Whether what is asked is if a batch may be compared with files, and not yet if it may be written.
+    pub(crate) is_comparison: bool,
 }
 
 /// What becomes of one file.
@@ -119,6 +122,23 @@ impl Shown {
     }
 }
 
+/// The withheld files that a batch would be compared with. Nothing that its author wrote is shown except the paths.
+pub(crate) fn compared(name: &str, hidden: &[Hidden<'_>]) -> Shown {
+    let head = [
+        Line::ours(""),
+        Line::head(format!("{name} edits withheld files")),
+        Line::ours("Its author is not shown these files, nor told whether the batch fits them."),
+        Line::ours("If it fits, you see the whole change before anything is written."),
+    ];
+    let files = hidden.iter().map(|file| Line::ours(format!("attention: {}: {}", Name(file.path), file.why.because())));
+    Shown {
+        head: head.into_iter().chain(files).collect(),
+        totals: format!("{} {}", hidden.len(), if hidden.len() == 1 { "file" } else { "files" }),
+        is_comparison: true,
+        ..Shown::default()
+    }
+}
+
 /// Everything there is to see of a proposal; `subject` is its digest.
 pub(crate) fn shown(name: &str, proposal: &Proposal<'_>, subject: Sha256Digest) -> Shown {
     let (mut files, mut unchanged) = (Vec::new(), Vec::new());
@@ -154,7 +174,8 @@ pub(crate) fn shown(name: &str, proposal: &Proposal<'_>, subject: Sha256Digest) 
     let label = proposal.batch.label.as_deref().map(|label| Line::ours(format!("  label {}", Quoted(label))));
     let head = [Line::ours(""), Line::head(format!("{name}:"))].into_iter().chain(label).collect();
     let is_per_file = proposal.batch.atomicity == Atomicity::PerFile;
-    Shown { head, files, unchanged, digest: Line::ours(format!("digest sha256:{subject}")), totals, is_per_file }
+    let digest = Line::ours(format!("digest sha256:{subject}"));
+    Shown { head, files, unchanged, digest, totals, is_per_file, is_comparison: false }
 }
 
 /// One file of a proposal.

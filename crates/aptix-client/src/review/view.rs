@@ -45,6 +45,7 @@ pub(super) struct ChangeView {
     head: Vec<String>,
     totals: String,
     is_per_file: bool,
+    is_comparison: bool,
     files: Vec<FileView>,
     unchanged: Vec<String>,
 }
@@ -96,6 +97,7 @@ impl ChangeView {
             head: texts(&shown.head),
             totals: shown.totals.clone(),
             is_per_file: shown.is_per_file,
+            is_comparison: shown.is_comparison,
             files: shown.files.iter().map(FileView::of).collect(),
             unchanged: texts(&shown.unchanged),
         }

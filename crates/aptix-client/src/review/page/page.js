@@ -82,8 +82,8 @@ function draw(change) {
   const deciding = el("div", { className: "deciding" });
   if (isQuestion) {
     deciding.append(
-      el("button", { type: "button", id: "approve", className: "yes", onclick: approve }, "Approve (a)"),
-      el("button", { type: "button", id: "refuse", onclick: refuse }, "Refuse (r)"),
+      el("button", { type: "button", id: "approve", className: "yes", onclick: approve }, change.isComparison ? "Compare (a)" : "Approve (a)"),
+      el("button", { type: "button", id: "refuse", onclick: refuse }, change.isComparison ? "Do not compare (r)" : "Refuse (r)"),
       el("span", { className: "digest", textContent: `sha256:${change.digest}` }));
   } else if (state.past.find((one) => one.id === change.chosen.id)?.canBeUndone) {
     deciding.append(el("button", { type: "button", id: "undo", onclick: undo }, "Take back (u)"));
@@ -353,6 +353,8 @@ function approve() {
 
 function refuse() {
   if (!question()) return;
+  // What its author is told of such files is the same whatever the answer, so that no reason is asked for.
+  if (state.drawn.isComparison) return decide({ approve: false });
   const dialog = $("refusing");
   const { number } = state.drawn.chosen;
   $("reason").value = "";
