@@ -31,10 +31,8 @@ const PROGRAMS: [(&str, &str); 2] = [("aptix", "aptix-client"), ("aptix-server",
 const COMPLETIONS: [(&str, &str); 3] = [("bash", "aptix.bash"), ("zsh", "_aptix"), ("fish", "aptix.fish")];
 /// The files of the repository that belong to a copy of the programs.
 const TEXTS: [&str; 3] = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"];
-/// The target whose programs need no library of the system.
-const STATIC: &str = "x86_64-unknown-linux-musl";
-/// The C compiler that builds for it.
-const STATIC_COMPILER: &str = "musl-gcc";
+/// The programs need no library of the system.
+const STATIC: &str = "-C target-feature=+crt-static";
 /// Without what a debugger reads, which is three quarters of a program; a panic still names its functions.
 const STRIPPED: &str = "profile.release.strip = 'debuginfo'";
 
@@ -44,17 +42,7 @@ const STRIPPED: &str = "profile.release.strip = 'debuginfo'";
 ///
 /// When something does not build or cannot be packed.
 pub(crate) fn dist(args: &Args) -> Result<()> {
-    let host = host()?;
-    let triple = match &args.binaries {
-        Some(_) => host,
-        None if can_be_static() => STATIC.to_owned(),
-        None => {
-            println!(
-                "The programs will link glibc. For static ones: `rustup target add {STATIC}`, and install {STATIC_COMPILER}"
-            );
-            host
-        }
-    };
+    let triple = host()?;
     let binaries = match &args.binaries {
         Some(directory) => directory.clone(),
         None => build(&triple)?,
@@ -77,17 +65,12 @@ fn host() -> Result<String> {
     Ok(host.context("`rustc -vV` names no host")?.to_owned())
 }
 
-/// Whether static programs can be built here.
-fn can_be_static() -> bool {
-    let installed = capture(Command::new("rustup").args(["target", "list", "--installed"])).unwrap_or_default();
-    let has_compiler = || Command::new(STATIC_COMPILER).arg("--version").output().is_ok();
-    installed.lines().any(|line| line == STATIC) && has_compiler()
-}
-
-/// Builds the programs; returns the directory that they are in.
+/// Builds the programs for this machine's target, which is named so that build scripts and macros are built without these flags; returns
+/// the directory that they are in.
 fn build(triple: &str) -> Result<PathBuf> {
     step("build", || {
         let mut command = cargo();
+        command.env("RUSTFLAGS", STATIC);
         command.args(["build", "--locked", "--release", "--target", triple, "--config", STRIPPED]);
         command.args(PROGRAMS.iter().flat_map(|(_, package)| ["--package", package]));
         run(&mut command)
