@@ -234,4 +234,6 @@ pub struct BatchOutline {
     pub created: Option<UnixMillis>,
     /// Who made it, as far as that is known; absent where only its state is sent.
     pub author: Option<Actor>,
+    /// The batch that took it back.
+    pub reverted_by: Option<BatchId>,
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::processes::{Machine, binary, served, unused_address, write};
+use crate::processes::{Machine, binary, write};
 
 /// Stands for the programs that the tests run: those have debug information, which takes minutes to pack.
 fn programs(machine: &Machine) -> PathBuf {
@@ -91,71 +91,4 @@ fn an_archive_has_programs_completions_pages_and_licences_and_is_the_same_each_t
 }
 
 /// What help does not show.
-const HIDDEN: [&str; 4] = ["state-home", "config-home", "log-format", "--log "];
-
-/// What bash offers for the last word of a command line when its user presses Tab.
-fn offered(machine: &Machine, line: &str) -> Vec<String> {
-    let script = machine.path("aptix.bash");
-    write(&script, &text(&mut machine.aptix(&["completions", "bash"])));
-    let current = line.split(' ').count() - 1;
-    let tab = format!(
-        "source {}; COMP_WORDS=({}); COMP_CWORD={current}; COMP_TYPE=9; \
-         _clap_complete_aptix aptix \"${{COMP_WORDS[{current}]}}\" ''; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
-        script.display(),
-        line,
-    );
-    let programs = binary("aptix").parent().unwrap().to_owned();
-    let path = std::env::var_os("PATH").unwrap();
-    let path = std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&path))).unwrap();
-    let printed = text(
-        Command::new("bash")
-            .args(["--norc", "-c", &tab])
-            .env("PATH", path)
-            .env("XDG_STATE_HOME", machine.path("state"))
-            .env("XDG_CONFIG_HOME", machine.path("config"))
-            .current_dir(machine.path("")),
-    );
-    printed.lines().map(|line| line.trim_end().to_owned()).filter(|line| !line.is_empty()).collect()
-}
-
-#[test]
-fn completions_have_the_dialects_and_nothing_that_help_hides() {
-    let machine = Machine::new();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = text(&mut machine.aptix(&["completions", shell]));
-        assert!(script.contains("APTIX_COMPLETE") && script.contains("aptix"), "{shell}: {script}");
-    }
-    assert_eq!(
-        offered(&machine, "aptix apply --dialect s"),
-        ["search-patch", "structured-patch", "search-replace", "str-replace"]
-    );
-    assert_eq!(offered(&machine, "aptix doc"), ["doctor"]);
-    assert_eq!(offered(&machine, "aptix ma"), Vec::<String>::new(), "a hidden command");
-    let options = offered(&machine, "aptix --");
-    assert!(options.iter().any(|option| option == "--color"), "{options:?}");
-    for hidden in HIDDEN {
-        assert!(options.iter().all(|option| !option.contains(hidden.trim())), "{hidden}: {options:?}");
-    }
-}
-
-#[test]
-fn the_batches_that_a_command_can_take_are_completed() {
-    let (machine, server, _agent) = served("auto");
-    let edit =
-        |path: &str, old: &str, new: &str| format!("{path}\n<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE\n");
-    machine.put("a.txt", "one\n");
-    let (sent, _) = machine.submit(&server, &edit("a.txt", "one", "two"));
-    let (refused, _) = machine.submit(&server, &edit("a.txt", "absent", "two"));
-    let id = |batch: &serde_json::Value| vec![batch["batchId"].as_str().unwrap().to_owned()];
-    let there = format!("--server {} --workspace", server.url());
-    assert_eq!(offered(&machine, &format!("aptix revert {there} demo 0")), id(&sent));
-    assert_eq!(offered(&machine, &format!("aptix cancel {there} demo 0")), Vec::<String>::new(), "both have ended");
-    assert_eq!(offered(&machine, &format!("aptix show {there} demo 0")), [id(&refused), id(&sent)].concat());
-    assert_eq!(offered(&machine, &format!("aptix show {there} d")), ["demo"], "the workspace");
-    assert_eq!(offered(&machine, "aptix undo --root project 0"), id(&sent));
-    assert_eq!(offered(&machine, "aptix show --root project 0"), id(&sent), "the server keeps what it had refused");
-    assert_eq!(offered(&machine, &format!("aptix undo --root project {}", &id(&sent)[0][..30])), id(&sent));
-    assert_eq!(offered(&machine, "aptix undo --root project ffff"), Vec::<String>::new());
-    let unreachable = format!("aptix show --server http://{} --workspace demo 0", unused_address());
-    assert_eq!(offered(&machine, &unreachable), Vec::<String>::new(), "a server that is out of reach");
-}
+pub(crate) const HIDDEN: [&str; 4] = ["state-home", "config-home", "log-format", "--log "];

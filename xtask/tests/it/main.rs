@@ -14,6 +14,7 @@ mod clients;
 mod clock;
 mod cloud_copy;
 mod compacted;
+mod completions;
 mod concurrency;
 mod crash;
 mod cut_short;

@@ -473,7 +473,7 @@ fn who_edits_a_withheld_file_cannot_tell_a_refusal_from_a_misfit() {
         let refusals = [
             submitted("one\n", &[(COMPARE, "n")]),
             submitted("other\n", &[(COMPARE, "y")]),
-            submitted("one\n", &[(COMPARE, "y"), (WHOLE, "n"), ("(one line for the author, or nothing) ", "no")]),
+            submitted("one\n", &[(COMPARE, "y"), (WHOLE, "n")]),
         ];
         let shown = |(answer, code): &(serde_json::Value, Option<i32>)| {
             // Each batch has ids of its own.

@@ -257,7 +257,7 @@ impl Approval {
         let shown = Arc::new(compared(&name, hidden));
         let at_terminal = async |person: &Person| match person.may_compare(&shown).await {
             true => Answer::yes(Vec::new()),
-            false => Answer::no(refusal("names of the files", "")),
+            false => Answer::no(refusal("batch", "")),
         };
         let may = self.answer(&name, question, (&shown, subject), at_terminal)?.verdict.is_ok();
         if question.is_void() {

@@ -1,14 +1,16 @@
 //! What a shell offers for the word at the cursor: beside what the command line knows by itself, the batches of the workspace here
 //! or of a server, and the workspaces there.
 //!
-//! The script of a shell calls the program with what was typed. What is not known within a second is not offered, and nothing is
-//! changed: an interrupted batch is left for the next command.
+//! The script of a shell calls the program with what was typed. What is not known within a second is not offered. No file of a
+//! workspace is changed: an interrupted batch is left for the next command.
 
 use std::ffi::OsString;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use aptix_model::batch::Target;
 use aptix_model::failure::Visible;
+use aptix_model::record::BatchOutline;
 use aptix_model::state::BatchState;
 use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches, ValueHint, value_parser};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
@@ -32,23 +34,36 @@ use crate::workspace::roots::workspace::Workspace;
 
 /// The variable that names the shell that asks.
 const VARIABLE: &str = "APTIX_COMPLETE";
-/// How long a server may take.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// Batches or workspaces that are offered at most, the newest batches.
+/// How long is waited for what is offered.
+const WAIT: Duration = Duration::from_secs(1);
+/// Batches of the workspace here, and workspaces of a server, that are offered at most.
 const MOST: u16 = 100;
+/// The script for bash, which knows how that breaks words.
+const BASH: &str = include_str!("complete.bash");
+/// What the script for zsh lacks to be a file of its search path.
+const ZSH_END: &str = include_str!("complete.zsh");
 
 /// Prints the script that has a shell ask.
 pub(super) fn script(shell: Shell) -> anyhow::Result<Exit> {
+    if shell == Shell::Bash {
+        return Ok(output::print(BASH));
+    }
     let mut script = Vec::new();
     if let Some(shell) = Shells::builtins().completer(&shell.to_string()) {
         shell.write_registration(VARIABLE, "aptix", "aptix", "aptix", &mut script)?;
     }
+    if shell == Shell::Zsh {
+        script.extend(ZSH_END.as_bytes());
+    }
     Ok(output::print_bytes(&script))
 }
 
-/// Answers the shell and ends the process, if it is a shell that asks.
+/// Answers the shell and ends the process, if it is a script that asks: the variable alone, which a shell may have left, keeps no command
+/// from being run.
 pub(super) fn answer() {
-    CompleteEnv::with_factory(|| with_values(manual::visible(&Cli::command()))).var(VARIABLE).complete();
+    if std::env::args_os().nth(1).is_some_and(|word| word == "--") {
+        CompleteEnv::with_factory(|| with_values(manual::visible(&Cli::command()))).var(VARIABLE).complete();
+    }
 }
 
 /// A command, with what is offered for the values of its arguments and of the commands below it.
@@ -63,16 +78,14 @@ fn with_value(command: &str, argument: Arg) -> Arg {
     let id = argument.get_id().to_string();
     match (command, id.as_str()) {
         (_, "root" | "roots") => argument.value_hint(ValueHint::DirPath),
-        ("log" | "explain", "path") => argument.value_hint(ValueHint::AnyPath),
+        ("explain", "path") => argument.value_hint(ValueHint::AnyPath),
         (_, "workspace") => argument.add(offer(of_token)),
-        ("undo", "batch") => argument.add(offer(|| here("batch", |row| row.can_be_undone && row.undone_by.is_none()))),
+        ("undo", "batch") => argument.add(offer(undoable)),
         ("show", "id") => argument.add(offer(shown)),
-        ("approve", "batch") => argument.add(offer(|| there("batch", |state| state == BatchState::PendingApproval))),
-        ("apply-prepared", "batch") => argument.add(offer(|| there("batch", |state| state == BatchState::Prepared))),
-        ("cancel" | "reject", "batch") => argument.add(offer(|| there("batch", BatchState::is_open))),
-        ("revert", "batch") => {
-            argument.add(offer(|| there("batch", |state| matches!(state, BatchState::Applied | BatchState::Partial))))
-        }
+        ("approve", "batch") => argument.add(offer(|| in_state(|state| state == BatchState::PendingApproval))),
+        ("apply-prepared", "batch") => argument.add(offer(|| in_state(|state| state == BatchState::Prepared))),
+        ("cancel" | "reject", "batch") => argument.add(offer(|| in_state(BatchState::is_open))),
+        ("revert", "batch") => argument.add(offer(revertible)),
         _ => argument,
     }
 }
@@ -90,42 +103,74 @@ fn typed(unfinished: &'static str) -> Option<(ArgMatches, ArgMatches)> {
     Some((typed, command))
 }
 
+/// What a look for candidates finds in time: a lock, a disk or a server may take long. The process ends without the rest.
+fn in_time<T: Send + 'static>(look: impl FnOnce() -> Option<T> + Send + 'static) -> Option<T> {
+    let (tell, told) = mpsc::sync_channel(1);
+    let looking = std::thread::Builder::new().name("completion".to_owned());
+    looking.spawn(move || tell.send(look())).ok()?;
+    told.recv_timeout(WAIT).ok()?
+}
+
 /// The batches of the workspace here, newest first.
-fn here(argument: &'static str, is_offered: fn(&Row) -> bool) -> Vec<CompletionCandidate> {
-    let rows = || -> Option<Vec<Row>> {
+fn here(argument: &'static str, state: Shown, is_offered: fn(&Row) -> bool) -> Vec<CompletionCandidate> {
+    let rows = in_time(move || {
         let (aptix, command) = typed(argument)?;
         let roots: Vec<RootSpec> = command.get_many("roots")?.cloned().collect();
-        let state = HomeDirs::from_arg_matches(&aptix).ok()?.state_home().ok()?.join("aptix");
-        let workspace = Workspace::hold(&roots, &state, Box::new(SystemDisk)).ok()?;
-        let query = Query { most: Some(MOST.into()), state: Shown::All, ..Query::default() };
+        let state_dir = HomeDirs::from_arg_matches(&aptix).ok()?.state_home().ok()?.join("aptix");
+        let workspace = Workspace::hold(&roots, &state_dir, Box::new(SystemDisk)).ok()?;
+        let query = Query { most: Some(MOST.into()), state, ..Query::default() };
         Some(log(&workspace, query).ok()?.batches)
-    };
-    let rows = rows().unwrap_or_default().into_iter().filter(is_offered);
+    });
+    let rows = rows.unwrap_or_default().into_iter().filter(is_offered);
     ordered(rows.map(|row| {
         let files = row.files.iter().map(|file| file.path.as_str());
         (row.batch_id.clone(), about(row.state, files, row.batch_label.as_deref()))
     }))
 }
 
-/// The batches that can be shown: those of a server, if one is named.
-fn shown() -> Vec<CompletionCandidate> {
-    match typed("id") {
-        Some((_, command)) if command.contains_id("server") => there("id", |_| true),
-        _ => here("id", |_| true),
+/// The batches that can be taken back, or brought back with `--redo`.
+fn undoable() -> Vec<CompletionCandidate> {
+    let is_redo = typed("batch").is_some_and(|(_, command)| command.get_flag("redo"));
+    match is_redo {
+        true => here("batch", Shown::Applied, |row| row.can_be_undone && row.undone_by.is_some()),
+        false => here("batch", Shown::Applied, |row| row.can_be_undone && row.undone_by.is_none()),
     }
 }
 
-/// The batches of the workspace at a server in some states, newest first.
-fn there(argument: &'static str, is_offered: fn(BatchState) -> bool) -> Vec<CompletionCandidate> {
-    let listed = || {
+/// The batches that can be shown: those of a server, if one is named.
+fn shown() -> Vec<CompletionCandidate> {
+    match typed("id") {
+        Some((_, command)) if command.contains_id("server") => there("id", |_| true, |_| true),
+        _ => here("id", Shown::All, |_| true),
+    }
+}
+
+/// The batches of the workspace at a server that are in some states.
+fn in_state(is_in: fn(BatchState) -> bool) -> Vec<CompletionCandidate> {
+    there("batch", is_in, |_| true)
+}
+
+/// The batches of the workspace at a server that were applied and not taken back.
+fn revertible() -> Vec<CompletionCandidate> {
+    let is_applied = |state| matches!(state, BatchState::Applied | BatchState::Partial);
+    there("batch", is_applied, |batch| batch.reverted_by.is_none())
+}
+
+/// Batches of the workspace at a server, newest first.
+fn there(
+    argument: &'static str,
+    is_in: fn(BatchState) -> bool,
+    is_offered: fn(&BatchOutline) -> bool,
+) -> Vec<CompletionCandidate> {
+    let page = in_time(move || {
         let (aptix, command) = typed(argument)?;
         let server = ServerArgs { token: token(&aptix, &command)?, ..ServerArgs::from_arg_matches(&command).ok()? };
-        let states = BatchState::ALL.into_iter().filter(|state| is_offered(*state)).collect();
+        let states = BatchState::ALL.into_iter().filter(|state| is_in(*state)).collect();
         let query = BatchQuery { states, ..BatchQuery::default() };
         asked(async { server.connect().await?.list(&query, String::new()).await })
-    };
-    let batches = listed().map(|page| page.batches).unwrap_or_default();
-    ordered(batches.into_iter().map(|batch| {
+    });
+    let batches = page.map(|page| page.batches).unwrap_or_default();
+    ordered(batches.into_iter().filter(is_offered).map(|batch| {
         let files = batch.targets.iter().map(Target::as_str);
         (batch.id.to_string(), about(state_for_people(batch.state), files, batch.label.as_deref()))
     }))
@@ -133,13 +178,13 @@ fn there(argument: &'static str, is_offered: fn(BatchState) -> bool) -> Vec<Comp
 
 /// The workspaces that the token for a server is for.
 fn of_token() -> Vec<CompletionCandidate> {
-    let listed = || {
+    let listed = in_time(|| {
         let (aptix, command) = typed("workspace")?;
         let url: &ServerUrl = command.get_one("server")?;
         let server = token(&aptix, &command)?.server(url);
         asked(async { workspaces(&server, MOST.into()).await })
-    };
-    listed().unwrap_or_default().into_iter().map(CompletionCandidate::new).collect()
+    });
+    listed.unwrap_or_default().iter().map(|id| CompletionCandidate::new(id.as_str())).collect()
 }
 
 fn token(aptix: &ArgMatches, command: &ArgMatches) -> Option<TokenArgs> {
@@ -148,10 +193,8 @@ fn token(aptix: &ArgMatches, command: &ArgMatches) -> Option<TokenArgs> {
     Some(token)
 }
 
-/// What a server answers in time.
 fn asked<T>(call: impl Future<Output = Result<T, CallError>>) -> Option<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, call).await.ok()?.ok() })
+    tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?.block_on(call).ok()
 }
 
 fn ordered(found: impl Iterator<Item = (String, String)>) -> Vec<CompletionCandidate> {

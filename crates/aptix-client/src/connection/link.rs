@@ -143,17 +143,17 @@ fn prepare(server: &Server) -> Result<(Endpoint, Option<Token>), Failure> {
     Ok((server.trust.prepare(&server.url, endpoint)?, token))
 }
 
-/// The ids of the first workspaces that the token for a server is for, in order, at most so many.
+/// The first workspaces that the token for a server is for, in order, at most so many; what is no id of one is left out.
 ///
 /// # Errors
 /// As [`Connection::open`], and [`CallError::Refused`] when the server does not accept the token.
-pub async fn workspaces(server: &Server, most: i32) -> Result<Vec<String>, CallError> {
+pub async fn workspaces(server: &Server, most: i32) -> Result<Vec<WorkspaceId>, CallError> {
     let mut workspaces = WorkspaceServiceClient::new(reach(server).await?);
     let request = v1::ListWorkspacesRequest { page_size: most, ..v1::ListWorkspacesRequest::default() };
     let listed = tokio::time::timeout(ANSWER, workspaces.list_workspaces(timed(request, ANSWER))).await;
     let listed = listed.map_err(|_| CallError::silent(&server.url, ANSWER))?;
     let listed = listed.map_err(|status| CallError::from_status(&server.url, &status))?.into_inner();
-    Ok(listed.workspaces.into_iter().map(|workspace| workspace.workspace_id).collect())
+    Ok(listed.workspaces.iter().filter_map(|workspace| workspace.workspace_id.parse().ok()).collect())
 }
 
 /// Has the server look at the token for it.

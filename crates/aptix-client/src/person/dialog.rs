@@ -98,7 +98,7 @@ async fn answer(shown: &Shown, talk: &mut impl Talk) -> Result<Answer, NoAnswer>
         let (reply, columns) = asked(pages, &question, talk, parse, &[WHOLE_HELP]).await?;
         match reply {
             Reply::Yes | Reply::YesToRest => return Ok(Answer::yes(Vec::new())),
-            Reply::No | Reply::NoToRest => return Ok(Answer::no(refusal("batch", &why(talk).await))),
+            Reply::No | Reply::NoToRest => return Ok(Answer::no(refusal("batch", &why(shown, talk).await))),
             Reply::Quit => return Ok(Answer::no(refusal("batch", ""))),
             Reply::ForEver => {
                 let files: Vec<_> = shown.files.iter().collect();
@@ -161,14 +161,14 @@ async fn file_by_file(shown: &Shown, columns: usize, talk: &mut impl Talk) -> Re
         };
         match asked(pages, &question, talk, parse, &help).await?.0 {
             Reply::Yes => drop(rest.next()),
-            Reply::No => refuse(&mut rest.next().into_iter(), &why(talk).await),
+            Reply::No => refuse(&mut rest.next().into_iter(), &why(shown, talk).await),
             // Those that follow were shown with the whole batch.
             Reply::YesToRest if talk.size().columns < columns => {
                 talk.say(UNSEEN);
                 return Ok(None);
             }
             Reply::YesToRest => break,
-            Reply::NoToRest => refuse(&mut rest, &why(talk).await),
+            Reply::NoToRest => refuse(&mut rest, &why(shown, talk).await),
             Reply::Quit => refuse(&mut rest, ""),
             Reply::ForEver => {
                 if let Some(allowed) = for_ever(&[file], talk).await? {
@@ -194,7 +194,11 @@ pub(super) async fn may_compare(shown: &Shown, talk: &mut impl Talk) -> Result<b
     Ok(asked(pages, &question, talk, parse, &[]).await?.0 == Reply::Yes)
 }
 
-async fn why(talk: &mut impl Talk) -> String {
+/// The reason for a no, if it can reach the author.
+async fn why(shown: &Shown, talk: &mut impl Talk) -> String {
+    if shown.drops_reason {
+        return String::new();
+    }
     match talk.ask(WHY).await {
         Some(Typed::Line(line)) => line,
         Some(Typed::Nothing) | None => String::new(),

@@ -41,6 +41,8 @@ pub(crate) struct Shown {
     pub(crate) is_per_file: bool,
     /// Whether what is asked is if a batch may be compared with files, and not yet if it may be written.
     pub(crate) is_comparison: bool,
+    /// Whether a reason for a no reaches nobody: who edits a file that they are not shown is told the same for each no.
+    pub(crate) drops_reason: bool,
 }
 
 /// What becomes of one file.
@@ -135,6 +137,7 @@ pub(crate) fn compared(name: &str, hidden: &[Hidden<'_>]) -> Shown {
         head: head.into_iter().chain(files).collect(),
         totals: format!("{} {}", hidden.len(), if hidden.len() == 1 { "file" } else { "files" }),
         is_comparison: true,
+        drops_reason: true,
         ..Shown::default()
     }
 }
@@ -175,7 +178,9 @@ pub(crate) fn shown(name: &str, proposal: &Proposal<'_>, subject: Sha256Digest) 
     let head = [Line::ours(""), Line::head(format!("{name}:"))].into_iter().chain(label).collect();
     let is_per_file = proposal.batch.atomicity == Atomicity::PerFile;
     let digest = Line::ours(format!("digest sha256:{subject}"));
-    Shown { head, files, unchanged, digest, totals, is_per_file, is_comparison: false }
+    let is_compared = |need: &Need| matches!(need, Need::Ask { ask: Ask::Withheld(_), .. });
+    let drops_reason = proposal.needs.iter().any(is_compared);
+    Shown { head, files, unchanged, digest, totals, is_per_file, is_comparison: false, drops_reason }
 }
 
 /// One file of a proposal.

@@ -72,6 +72,9 @@ pub(super) struct Ended {
     outcome: Option<String>,
     /// Whether `outcome` says that it failed.
     has_failed: bool,
+    /// Whether it is noted what became of the batch.
+    #[serde(skip)]
+    has_outcome: bool,
 }
 
 /// Where a question was answered.
@@ -122,19 +125,22 @@ impl Board {
     /// Puts a question up, until what is returned ends.
     pub(crate) fn ask(self: &Arc<Self>, title: &str, shown: Arc<Shown>, subject: Sha256Digest) -> Asked {
         let (answer, given) = oneshot::channel();
+        let is_comparison = shown.is_comparison;
         let question = Question { title: title.to_owned(), shown, subject, asked: Instant::now() };
         let mut state = self.state();
         state.asked += 1;
         let number = state.asked;
         state.waiting.insert(number, Waiting { question, answer: Some(answer) });
         self.changed(state);
-        Asked { board: Arc::clone(self), number, given, told: None, how: None }
+        Asked { board: Arc::clone(self), number, given, told: None, is_comparison, is_allowed: false, how: None }
     }
 
     /// Notes what became of something that was decided: `title` is that of the question.
     pub(crate) fn note_outcome(&self, title: &str, outcome: Result<(), &str>) {
         let mut state = self.state();
-        let Some(ended) = state.ended.iter_mut().find(|ended| ended.title == title) else { return };
+        let is_newest = |ended: &&mut Ended| ended.title == title;
+        // A comparison that nobody allowed says all there is to say.
+        let Some(ended) = state.ended.iter_mut().find(is_newest).filter(|ended| ended.has_outcome) else { return };
         ended.has_failed = outcome.is_err();
         ended.outcome = Some(match outcome {
             Ok(()) => "written".to_owned(),
@@ -232,6 +238,8 @@ pub(crate) struct Asked {
     number: u64,
     given: oneshot::Receiver<Given>,
     told: Option<oneshot::Sender<Ended>>,
+    is_comparison: bool,
+    is_allowed: bool,
     how: Option<String>,
 }
 
@@ -250,12 +258,16 @@ impl Asked {
     /// Ends it with an answer; `None` where none came in time.
     pub(crate) fn end(mut self, answer: &Answer, by: Option<By>) {
         let done = match &answer.verdict {
+            Ok(()) if self.is_comparison => "allowed to be compared",
             Ok(()) => "approved",
+            Err(_) if self.is_comparison => "not allowed to be compared",
             Err(_) if !answer.agreed.is_empty() => "approved in part",
             Err(_) => "refused",
         };
+        self.is_allowed = answer.verdict.is_ok();
         self.how = Some(match by {
             Some(by) => format!("{done} {}", by.place()),
+            None if self.is_comparison => "not allowed to be compared, because nobody answered in time".to_owned(),
             None => "refused, because nobody answered in time".to_owned(),
         });
     }
@@ -267,7 +279,8 @@ impl Drop for Asked {
         let Some(Waiting { question, .. }) = state.waiting.remove(&self.number) else { return };
         let how = self.how.take().unwrap_or_else(|| "withdrawn".to_owned());
         let (number, totals) = (self.number, question.shown.totals.clone());
-        let ended = Ended { number, title: question.title, totals, how, outcome: None, has_failed: false };
+        let has_outcome = self.is_allowed || !self.is_comparison;
+        let ended = Ended { number, title: question.title, totals, how, outcome: None, has_failed: false, has_outcome };
         state.ended.push_front(ended.clone());
         state.ended.truncate(ENDED);
         // An answer that came while the question ended otherwise is told how.

@@ -46,6 +46,7 @@ pub(super) struct ChangeView {
     totals: String,
     is_per_file: bool,
     is_comparison: bool,
+    drops_reason: bool,
     files: Vec<FileView>,
     unchanged: Vec<String>,
 }
@@ -98,6 +99,7 @@ impl ChangeView {
             totals: shown.totals.clone(),
             is_per_file: shown.is_per_file,
             is_comparison: shown.is_comparison,
+            drops_reason: shown.drops_reason,
             files: shown.files.iter().map(FileView::of).collect(),
             unchanged: texts(&shown.unchanged),
         }

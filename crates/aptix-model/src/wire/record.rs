@@ -292,6 +292,7 @@ impl TryFrom<v1::Batch> for BatchOutline {
             targets: targets.collect::<Result<_, _>>()?,
             created: message.create_time.as_ref().map(millis),
             author: message.author.map(Actor::try_from).transpose()?,
+            reverted_by: optional_id("revertedBy", &message.reverted_by)?,
         })
     }
 }

@@ -40,7 +40,8 @@ const asked = (chosen) => state.board.waiting.find((waiting) => waiting.number =
 const question = () => (state.drawn && asked(state.drawn.chosen) ? state.drawn : null);
 
 // What a question is called in a list: by its first file, which needs attention most.
-function named({ title, files: [first, ...more] }) {
+function named({ title, isComparison, files: [first, ...more] }) {
+  if (isComparison) return "Compare with withheld files?";
   if (!first) return title;
   return more.length ? `${first.name} and ${more.length} more` : first.name;
 }
@@ -353,8 +354,8 @@ function approve() {
 
 function refuse() {
   if (!question()) return;
-  // What its author is told of such files is the same whatever the answer, so that no reason is asked for.
-  if (state.drawn.isComparison) return decide({ approve: false });
+  // Who edits a file that they are not shown is told the same for each no, so that no reason is asked for.
+  if (state.drawn.dropsReason) return decide({ approve: false });
   const dialog = $("refusing");
   const { number } = state.drawn.chosen;
   $("reason").value = "";

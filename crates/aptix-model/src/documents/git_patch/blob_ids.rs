@@ -15,7 +15,8 @@ pub(super) fn changes_bytes(ids: &[u8]) -> bool {
     before != after && !(is_none(before) && is_none(after))
 }
 
-/// Whether the second id is shorter than the first one, as it is where a diff was cut off within it.
+/// Whether the second id is shorter than the first one, as it is where a diff was cut off within it; to be asked of a line without its
+/// end alone, for git may abbreviate two ids to different lengths.
 pub(super) fn is_cut(ids: &[u8]) -> bool {
     let before = ids.iter().position(|byte| *byte == b'.');
     before.is_some_and(|before| !ids.contains(&b' ') && ids.len() < 2 * before + "..".len())
