@@ -47,7 +47,7 @@ struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     /// Address and port to listen on; port 0 lets the system choose [default: 127.0.0.1:7420]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     listen: Option<SocketAddr>,
     /// Allow --listen on an address that other machines can reach, although no token was made and callers need none
     #[arg(long)]
@@ -68,6 +68,11 @@ struct Args {
     /// How it is logged [default: text]
     #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
     log_format: Option<String>,
+}
+
+/// Reads an address to listen on.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected an IP address and a port, such as 127.0.0.1:7420".to_owned())
 }
 
 /// Checks a log filter.

@@ -351,3 +351,12 @@ pub(crate) fn noise(length: usize, seed: u64) -> String {
     });
     letters.take(length).collect()
 }
+
+#[test]
+fn a_name_in_place_of_an_address_is_refused_with_what_is_expected() {
+    let server = env!("CARGO_BIN_EXE_aptix-server");
+    let refused = Command::new(server).args(["--listen", "localhost:7420"]).output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("localhost:7420") && said.contains("such as 127.0.0.1:7420"), "{said}");
+}
