@@ -14,7 +14,7 @@ use crate::connection::batch_query::{BatchQuery, parse_time};
 use super::exit::Exit;
 use super::output::{self, Form};
 use super::server::ServerArgs;
-use crate::present::text::by;
+use crate::present::text::{and_more, by};
 use crate::present::untrusted::Quoted;
 use crate::present::view::state_for_people;
 
@@ -135,9 +135,7 @@ pub(super) async fn run(args: Args) -> Result<Exit, CallError> {
 fn line(row: &Row) -> String {
     let mut line = format!("{}  {:<16}", row.batch_id, row.shown);
     let _ = write!(line, "  {}", Visible(row.files.first().map_or("", String::as_str)));
-    if row.files.len() > 1 {
-        let _ = write!(line, " and {} more", row.files.len() - 1);
-    }
+    line.push_str(&and_more(row.files.len().saturating_sub(1)));
     if let Some(label) = &row.label {
         let _ = write!(line, "  {}", Quoted(label));
     }

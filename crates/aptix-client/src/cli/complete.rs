@@ -26,6 +26,7 @@ use super::{manual, output};
 use crate::connection::batch_query::BatchQuery;
 use crate::connection::{CallError, ServerUrl, workspaces};
 use crate::present::log::{Query, Row, Shown, log};
+use crate::present::text::and_more;
 use crate::present::untrusted::Quoted;
 use crate::present::view::state_for_people;
 use crate::workspace::fs::disk::SystemDisk;
@@ -207,10 +208,7 @@ fn ordered(found: impl Iterator<Item = (String, String)>) -> Vec<CompletionCandi
 /// What a batch is, in a line.
 fn about<'a>(state: &str, mut files: impl Iterator<Item = &'a str>, label: Option<&str>) -> String {
     let first = files.next().unwrap_or_default();
-    let more = match files.count() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let more = and_more(files.count());
     let label = label.map_or_else(String::new, |label| format!("  {}", Quoted(label)));
     format!("{state}  {}{more}{label}", Visible(first))
 }

@@ -7,6 +7,8 @@ use aptix_model::id::BatchId;
 use aptix_model::reason::Reason;
 use aptix_model::record::FileIds;
 
+use super::text::and_more;
+
 /// Characters of an id.
 const WHOLE: usize = 36;
 /// So many characters all ids in the block of a batch have in common.
@@ -100,8 +102,7 @@ impl IdPrefix {
             Some((_, found_one)) if found.is_empty() => Ok(found_one),
             Some((last, _)) => {
                 let ids: Vec<_> = found.into_iter().map(|(id, _)| id).chain([last]).collect();
-                let more = ids.len().saturating_sub(NAMED);
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let more = and_more(ids.len().saturating_sub(NAMED));
                 let named: Vec<_> = ids.iter().take(NAMED).map(String::as_str).collect();
                 let message = format!("{} begins {} ids: {}{more}", self.0, ids.len(), named.join(", "));
                 Err(Failure::new(Reason::AmbiguousId, message).hint("give more of the id"))

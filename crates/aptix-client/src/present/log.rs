@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 
 use super::diff::show_diff;
 use super::past::past;
-use super::text::{add_step, by};
+use super::text::{add_step, and_more, by};
 use super::untrusted::Quoted;
 use super::utc::utc;
 use crate::policy::caller::Caller;
@@ -336,9 +336,7 @@ fn line(row: &Row) -> String {
     let mut line = format!("{}  {}", row.batch_id, utc(row.applied_unix_ms));
     let (word, first) = row.files.first().map_or(("", ""), |file| (file.status, &file.path));
     let _ = write!(line, "  {} {}", word.replace('_', " "), Visible(first));
-    if row.files.len() > 1 {
-        let _ = write!(line, " and {} more", row.files.len() - 1);
-    }
+    line.push_str(&and_more(row.files.len().saturating_sub(1)));
     if row.state == BatchState::Partial.word() {
         line.push_str("  (applied in part)");
     }

@@ -59,6 +59,11 @@ pub(super) fn add_step(text: &mut String, step: &EventFacts) {
     let _ = writeln!(text, "{}  {}{by}", utc(at.0), kind.word().to_ascii_lowercase());
 }
 
+/// How many more there are than what is named.
+pub(crate) fn and_more(more: usize) -> String {
+    if more > 0 { format!(" and {more} more") } else { String::new() }
+}
+
 /// Who took a step, and why, as it follows a word for the step.
 pub(crate) fn by(actor: &str, name: Option<&str>, reason: Option<&str>) -> String {
     let mut text = format!(" by {}", actor.to_ascii_lowercase());

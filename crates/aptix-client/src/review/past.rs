@@ -27,6 +27,7 @@ use crate::policy::files::PolicyFiles;
 use crate::present::diff::{LineKind, diff_lines};
 use crate::present::log::{self, Log, Query, Row};
 use crate::present::past::{Past as Kept, past};
+use crate::present::text::and_more;
 use crate::present::untrusted::{Name, Quoted};
 use crate::undo;
 use crate::workspace::keep::history::entries::HistoryError;
@@ -175,10 +176,8 @@ impl Past {
 
 fn view(row: &Row) -> PastView {
     let (word, first) = row.files.first().map_or(("", ""), |file| (file.status, file.path.as_str()));
-    let mut title = format!("{} {}", word.replace('_', " "), Name(first));
-    if row.files.len() > 1 {
-        title.push_str(&format!(" and {} more", row.files.len() - 1));
-    }
+    let more = and_more(row.files.len().saturating_sub(1));
+    let title = format!("{} {}{more}", word.replace('_', " "), Name(first));
     let note = |what: &str, id: &Option<String>| id.as_ref().map(|id| format!("{what} {}", Visible(id)));
     let notes = [note("undid", &row.undoes), note("undone by", &row.undone_by)];
     let partly = (row.state == BatchState::Partial.word()).then(|| "applied in part".to_owned());
