@@ -195,6 +195,12 @@ fn of_batch(name: &str, kept: &mut Kept, found: Result<v1::Batch, Status>, oldes
     (is_bare && newer < CONTENTS).then(|| format!("lost its content although {newer} batches are newer"))
 }
 
+/// The oldest event that the limits leave of what happened so far: rounds come up to there by themselves.
+pub(crate) async fn reach(shared: &Shared) -> Result<u64, Status> {
+    let newest = shared.author.workspace(KEPT).await?.cursor.map_or(0, |cursor| cursor.revision);
+    Ok((newest + 1).saturating_sub(EVENTS))
+}
+
 /// The oldest event that is kept.
 async fn oldest(shared: &Shared) -> Result<u64, Status> {
     Ok(watch_after(shared, 0).await?.err().unwrap_or(1))

@@ -11,6 +11,7 @@ use crate::check::{Depth, about};
 use crate::copies::Copy;
 use crate::feed::{Position, Stopped, read};
 use crate::job::{Ending, Job};
+use crate::kept;
 use crate::ledger::About;
 use crate::load::{IDLE, SERVED};
 use crate::moment::pass;
@@ -118,8 +119,9 @@ fn control(scene: &mut Scene, random: &mut Random) -> Result<String> {
     scene.stage.start(&[])?;
     let mut backup = Copy::begin(scene)?;
     backup.wait()?;
-    let (mut rounds, oldest) = (0, with(&scene.ledger, |ledger| ledger.kept.oldest));
-    while !is_rich(scene, oldest) {
+    let shared = scene.connect()?;
+    let (mut rounds, reach) = (0, scene.runtime.block_on(kept::reach(&shared))?);
+    while !is_rich(scene, reach) {
         ensure!(rounds < 50, "50 rounds of work did not do everything that can be done");
         rounds += 1;
         scene.stage.start_agents()?;
@@ -167,13 +169,13 @@ fn readers(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-/// Whether something of each kind was acknowledged and not compared since, and more was removed than up to this revision.
-fn is_rich(scene: &Scene, oldest: u64) -> bool {
+/// Whether something of each kind was acknowledged and not compared since, and more was removed than the copy can remove by itself.
+fn is_rich(scene: &Scene, reach: u64) -> bool {
     with(&scene.ledger, |ledger| {
         let sent = || ledger.workspaces.values().flat_map(|known| known.sent.values()).filter(|sent| !sent.is_checked);
         let reported = sent().any(|sent| sent.report.as_ref().is_some_and(|reported| reported.is_acknowledged));
         let decided = sent().any(|sent| sent.decision.as_ref().is_some_and(|decision| decision.is_acknowledged));
-        reported && decided && ledger.kept.oldest > oldest
+        reported && decided && ledger.kept.oldest > reach
     })
 }
 

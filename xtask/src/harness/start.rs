@@ -18,15 +18,19 @@ impl Profile {
     pub(super) const CHECKED: Self = Self("checked");
 }
 
+/// The choice of what is built that the tests make: with another one cargo joins the features of crates otherwise, and compiles most
+/// of them once more.
+const AS_TESTS: [&str; 3] = ["--locked", "--workspace", "--all-features"];
+
 /// Builds the program and the server.
 pub(crate) fn build() -> Result<()> {
     programs(Profile::DEV)
 }
 
-/// Builds the program and the server in a profile.
+/// Builds the program and the server in a profile, and the harnesses.
 pub(super) fn programs(profile: Profile) -> Result<()> {
-    let packages = ["--package", "aptix-client", "--package", "aptix-server"];
-    step("build", || run(cargo().args(["build", "--locked", "--profile", profile.0]).args(packages)))
+    let build = ["build", "--profile", profile.0, "--bins", "--benches"];
+    step("build", || run(cargo().args(build).args(AS_TESTS)))
 }
 
 /// Builds the program and the server as users have them.
@@ -50,6 +54,6 @@ pub(super) fn debug(name: &str) -> Command {
 /// A harness that measures no time, beside the programs of the same profile.
 pub(super) fn harness(name: &str, profile: Profile) -> Command {
     let mut harness = cargo();
-    harness.args(["bench", "--locked", "--quiet", "--profile", profile.0, "--package", "xtask", "--bench", name, "--"]);
+    harness.args(["bench", "--quiet", "--profile", profile.0, "--bench", name]).args(AS_TESTS).arg("--");
     harness
 }
