@@ -44,6 +44,8 @@ pub mod healing;
 mod lease;
 mod links;
 pub mod memory;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod retention;
 pub mod session;
 pub mod size;
