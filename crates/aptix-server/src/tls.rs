@@ -182,6 +182,23 @@ fn trusted(authorities: Vec<CertificateDer<'static>>) -> Result<RootCertStore, R
     Ok(roots)
 }
 
+/// The authorities of a file, to hold the certificate of a server against that this one connects to. Certificates of the file that
+/// cannot be used are passed over, as long as there is another one.
+///
+/// # Errors
+/// When it cannot be read, or has none.
+#[cfg(feature = "postgres")]
+pub(crate) fn authorities(path: &std::path::Path) -> Result<RootCertStore, TlsError> {
+    let (certificates, _) = files::certificates(path)?;
+    let mut roots = RootCertStore::empty();
+    let (usable, _) = roots.add_parsable_certificates(certificates);
+    if usable == 0 {
+        let (expected, found) = ("the certificate of an authority", "none that can be used");
+        return Err(TlsError::Content { path: path.to_owned(), expected, found });
+    }
+    Ok(roots)
+}
+
 /// Without resumption: each connection proves anew who its client is.
 fn config(
     chain: Vec<CertificateDer<'static>>,
