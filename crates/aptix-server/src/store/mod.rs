@@ -46,6 +46,7 @@ mod links;
 pub mod memory;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod records;
 pub mod retention;
 pub mod session;
 pub mod size;

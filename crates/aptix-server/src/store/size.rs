@@ -2,7 +2,7 @@
 
 use aptix_model::record::BatchRecord;
 
-use super::embedded::batch_record::{encode_batch, encode_state};
+use super::records::batch_record::{encode_batch, encode_state};
 
 /// The bytes of a batch as every store counts them: of the records that the embedded store has of it, with its report and its plan,
 /// without the blobs that it names.

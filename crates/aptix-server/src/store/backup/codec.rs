@@ -8,8 +8,8 @@ use aptix_model::record::UnixMillis;
 use tokio_util::bytes::Bytes;
 
 use super::item::{Item, StoreFacts, WorkspaceFacts};
-use crate::store::embedded::record::{self, Counters, Fields, Happened};
-use crate::store::embedded::{batch_record, retention_record, session_record, tokens};
+use crate::store::records::record::{self, Counters, Fields, Happened};
+use crate::store::records::{batch_record, retention_record, session_record, token_record};
 use crate::store::{Event, StoreError};
 
 /// The kind of an item, and its fields.
@@ -21,7 +21,7 @@ pub(super) fn encode(item: &Item) -> (u8, Vec<u8>) {
             let fields = fields.bytes(facts.history.0.as_bytes()).number(facts.taken.0).bytes(facts.server.as_bytes());
             (b's', fields.optional(age.as_deref()).number(u64::from(facts.tokens_needed)).into_fields())
         }
-        Item::Token(kept) => (b'q', tokens::encode(kept).to_vec()),
+        Item::Token(kept) => (b'q', token_record::encode(kept).to_vec()),
         Item::Workspace(facts) => {
             let WorkspaceFacts { id, newest, digest, lease, roots, trim, notes } = &**facts;
             let counters = Counters { newest: *newest, digest: *digest, lease: *lease, open: None };
@@ -60,7 +60,7 @@ pub(super) fn decode(bytes: Vec<u8>) -> Result<Item, String> {
     let Some((kind, fields)) = bytes.split_first() else { return Err("an item without a kind".to_owned()) };
     match kind {
         b'c' => Ok(Item::Chunk(Bytes::from(bytes).slice(1..))),
-        b'q' => tokens::decode(fields).map(Item::Token).map_err(said),
+        b'q' => token_record::decode(fields).map(Item::Token).map_err(said),
         b't' => session_record::decode_any(fields).map(Item::Session).map_err(said),
         b'f' => record::decode_file(fields).map(Item::File).map_err(said),
         b's' | b'w' | b'b' | b'k' | b'e' | b'm' => {

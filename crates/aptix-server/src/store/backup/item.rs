@@ -8,7 +8,7 @@ use aptix_model::session::Session;
 use tokio_util::bytes::Bytes;
 
 use crate::store::access::KeptToken;
-use crate::store::embedded::retention_record::Trim;
+use crate::store::records::retention_record::Trim;
 use crate::store::retention::{Age, Notes};
 use crate::store::{CloudFile, Event, Lease, StoreError};
 

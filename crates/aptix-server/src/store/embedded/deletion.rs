@@ -13,7 +13,7 @@ use super::instant::Instant;
 use super::keys::{self, Key};
 use super::record::{self, Marker, Writer};
 use super::tables::failed;
-use super::{tokens, usage, writes};
+use super::{token_record, usage, writes};
 use crate::store::deletion::Deletion;
 use crate::store::{StoreError, UploadId};
 
@@ -68,10 +68,10 @@ pub(super) fn begin(
     let mut puts = vec![Put::RemoveRecord(key), Put::Record(mark, encode(&progress))];
     let mut names = Vec::new();
     for (key, value) in view.beginning_with(keys::TOKENS)? {
-        let Ok(mut kept) = tokens::decode(&value) else { continue };
+        let Ok(mut kept) = token_record::decode(&value) else { continue };
         if kept.token.scope == Scope::One(workspace.clone()) && kept.token.ended.is_none() {
             kept.token.ended = Some(ended);
-            puts.push(Put::Record(key, tokens::encode(&kept)));
+            puts.push(Put::Record(key, token_record::encode(&kept)));
             names.push(kept.token.name);
         }
     }

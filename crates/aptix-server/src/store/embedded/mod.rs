@@ -4,7 +4,6 @@
 //! newest acknowledged commit is kept in a file of its own (`marks.rs`), and before the database is opened the journals are read
 //! and held against it (`guard.rs`).
 
-pub(super) mod batch_record;
 mod calls;
 mod cloud_files;
 mod committer;
@@ -23,17 +22,14 @@ mod open_batches;
 mod own_files;
 mod parts;
 mod reads;
-pub(super) mod record;
 pub mod restore;
 mod retain;
 mod retention;
-pub(super) mod retention_record;
 mod rounds;
 mod scan;
-pub(super) mod session_record;
 mod sessions;
 mod tables;
-pub(super) mod tokens;
+mod tokens;
 mod unfinished;
 mod unnamed;
 mod upgrade;
@@ -71,6 +67,7 @@ use self::writes::{append, append_local, counters, transition};
 use super::access::{KeptToken, TokenAdded, Tokens};
 use super::backup_summary::Summary;
 use super::deletion::Deletion;
+use super::records::{batch_record, record, retention_record, session_record, token_record};
 use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{

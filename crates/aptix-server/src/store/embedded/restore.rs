@@ -18,8 +18,8 @@ use super::own_files;
 use super::record::{self, Counters, Happened, Head, History, Marker};
 use super::retention_record::{Trim, encode_age, encode_notes, encode_trim};
 use super::tables::{Tables, failed};
-use super::tokens::{self, Needed};
-use super::{batch_record, guard, session_record, sessions, usage, writes};
+use super::tokens::Needed;
+use super::{batch_record, guard, session_record, sessions, token_record, usage, writes};
 use crate::mint;
 use crate::store::backup::{self, BackupError, Item, StoreFacts, Summary, WorkspaceFacts};
 use crate::store::{Event, StoreError, UploadId};
@@ -149,7 +149,7 @@ impl<'a> Import<'a> {
                 if self.tokens == RestoredTokens::Revoked {
                     kept.token.ended.get_or_insert(Ended { at: self.now, how: Ending::Revoked });
                 }
-                return self.put(keys::token(&kept.token.name), tokens::encode(&kept));
+                return self.put(keys::token(&kept.token.name), token_record::encode(&kept));
             }
             Item::Workspace(facts) => {
                 self.close()?;

@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
     use crate::store::CloudFile;
-    use crate::store::embedded::record::Writer;
+    use crate::store::records::record::Writer;
 
     const FILES: u64 = 2500;
 

@@ -18,7 +18,7 @@ use super::retention_record;
 use super::scan;
 use super::session_record;
 use super::tables::Tables;
-use super::{deletion, marks, parts, tokens, usage};
+use super::{deletion, marks, parts, token_record, usage};
 use crate::store::{BatchSelector, StoreError};
 
 /// What was found.
@@ -153,7 +153,7 @@ fn tables_entries(tables: &Tables, found: &mut Findings) {
             Some(b'j') if *key != *keys::USAGE => usage::decode(&value).map(drop).err(),
             Some(b'a' | b'j' | b'k' | b'l' | b'r' | b'u' | b'x') => record::decode_id(&value).map(drop).err(),
             Some(b'o' | b'p') => record::decode_texts(&value).map(drop).err(),
-            Some(b'q') => tokens::decode(&value).map(drop).err(),
+            Some(b'q') => token_record::decode(&value).map(drop).err(),
             Some(b't') => session_record::decode_any(&value).map(drop).err(),
             Some(b'c' | b'Q') => session_record::decode_count(&value).map(drop).err(),
             Some(b'n') => record::decode_head(&value).map(drop).err(),

@@ -38,7 +38,7 @@ pub(in crate::store) fn encode_batch(batch: &BatchRecord) -> Slice {
 }
 
 /// Whether this is the record of a batch whose content was removed.
-pub(super) fn has_no_content(record: &[u8]) -> bool {
+pub(in crate::store) fn has_no_content(record: &[u8]) -> bool {
     record.first() == Some(&REMOVED)
 }
 
@@ -120,7 +120,7 @@ pub(in crate::store) fn encode_state(batch: &BatchRecord) -> Slice {
 }
 
 /// How far a batch has come: its newest event, and its state.
-pub(super) fn decode_progress(what: &str, record: &[u8]) -> Result<(Revision, BatchState), StoreError> {
+pub(in crate::store) fn decode_progress(what: &str, record: &[u8]) -> Result<(Revision, BatchState), StoreError> {
     let version = record.first().copied().filter(|version| [LOCAL, PREPARED].contains(version)).unwrap_or(VERSION);
     read_version(version, what, record, |fields| {
         let (revision, state) = (Revision(fields.number()?), BatchState::from_word(fields.text()?)?);
@@ -135,16 +135,16 @@ pub(super) fn decode_progress(what: &str, record: &[u8]) -> Result<(Revision, Ba
 }
 
 /// What changes about a batch.
-pub(super) struct State {
-    pub(super) revision: Revision,
-    pub(super) state: BatchState,
+pub(in crate::store) struct State {
+    pub(in crate::store) revision: Revision,
+    pub(in crate::store) state: BatchState,
     updated: UnixMillis,
     report: Option<Report>,
     reverted_by: Option<BatchId>,
     freed: Option<RequestId>,
 }
 
-pub(super) fn decode_state(what: &str, record: &[u8]) -> Result<State, StoreError> {
+pub(in crate::store) fn decode_state(what: &str, record: &[u8]) -> Result<State, StoreError> {
     let version = record.first().copied().filter(|version| [LOCAL, PREPARED].contains(version)).unwrap_or(VERSION);
     read_version(version, what, record, |fields| {
         let revision = Revision(fields.number()?);

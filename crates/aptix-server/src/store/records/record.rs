@@ -21,27 +21,27 @@ const WITH_FACTS: u8 = 3;
 /// Since this version the record of an event names the event before of the same batch.
 const LINKED: u8 = 6;
 /// The format of a store whose history's record has none.
-pub(super) const UNNAMED: u64 = 1;
+pub(in crate::store) const UNNAMED: u64 = 1;
 /// Since this version the record of the history's name has the format: a server that knows no formats refuses it.
 const WITH_FORMAT: u8 = 2;
 /// The version of every other record.
-pub(super) const VERSION: u8 = 1;
+pub(in crate::store) const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
 
 /// The state of the store after a commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Head {
+pub(in crate::store) struct Head {
     /// How many commits there were; 0 for none.
-    pub(super) number: u64,
+    pub(in crate::store) number: u64,
     /// Digest of the newest and all before it.
     pub(in crate::store) digest: Option<Sha256Digest>,
 }
 
 /// The name of the store's history, and the format of its records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct History {
-    pub(super) id: HistoryId,
-    pub(super) format: u64,
+pub(in crate::store) struct History {
+    pub(in crate::store) id: HistoryId,
+    pub(in crate::store) format: u64,
 }
 
 /// What a workspace counts.
@@ -68,9 +68,9 @@ pub(in crate::store) struct Happened {
 
 /// A blob's bytes: which upload they came by, and how many they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Marker {
-    pub(super) upload: UploadId,
-    pub(super) size_bytes: u64,
+pub(in crate::store) struct Marker {
+    pub(in crate::store) upload: UploadId,
+    pub(in crate::store) size_bytes: u64,
 }
 
 pub(in crate::store) fn encode_counters(counters: Counters) -> Slice {
@@ -133,7 +133,7 @@ pub(in crate::store) fn decode_event(record: &[u8]) -> Result<Happened, StoreErr
 }
 
 /// What an event records beside its batch; without a checksum of its own.
-pub(super) fn encode_facts(facts: &EventFacts) -> Vec<u8> {
+pub(in crate::store) fn encode_facts(facts: &EventFacts) -> Vec<u8> {
     let facts_without_reason = Writer::new()
         .bytes(facts.kind.word().as_bytes())
         .bytes(facts.state.word().as_bytes())
@@ -157,22 +157,22 @@ fn decode_facts(bytes: &[u8]) -> Option<EventFacts> {
     fields.0.is_empty().then_some(EventFacts { kind, state, at, actor, reason })
 }
 
-pub(super) fn encode_head(head: Head) -> Slice {
+pub(in crate::store) fn encode_head(head: Head) -> Slice {
     let digest = head.digest.as_ref().map(|digest| digest.as_bytes().as_slice());
     Writer::new().number(head.number).optional(digest).finish()
 }
 
-pub(super) fn decode_head(record: &[u8]) -> Result<Head, StoreError> {
+pub(in crate::store) fn decode_head(record: &[u8]) -> Result<Head, StoreError> {
     read("the newest commit", record, |fields| {
         Some(Head { number: fields.number()?, digest: fields.optional_digest()? })
     })
 }
 
-pub(super) fn encode_history(history: History) -> Slice {
+pub(in crate::store) fn encode_history(history: History) -> Slice {
     Writer::with_version(WITH_FORMAT).number(history.format).bytes(history.id.0.as_bytes()).finish()
 }
 
-pub(super) fn decode_history(record: &[u8]) -> Result<History, StoreError> {
+pub(in crate::store) fn decode_history(record: &[u8]) -> Result<History, StoreError> {
     let what = "the history's name";
     if record.first() == Some(&VERSION) {
         return read(what, record, |fields| Some(History { id: HistoryId(fields.id()?), format: UNNAMED }));
@@ -183,11 +183,11 @@ pub(super) fn decode_history(record: &[u8]) -> Result<History, StoreError> {
     })
 }
 
-pub(super) fn encode_id(id: Uuid) -> Slice {
+pub(in crate::store) fn encode_id(id: Uuid) -> Slice {
     Writer::new().bytes(id.as_bytes()).finish()
 }
 
-pub(super) fn decode_id(record: &[u8]) -> Result<BatchId, StoreError> {
+pub(in crate::store) fn decode_id(record: &[u8]) -> Result<BatchId, StoreError> {
     read("an index entry", record, |fields| fields.id().map(BatchId))
 }
 
@@ -203,11 +203,11 @@ pub(in crate::store) fn decode_texts(record: &[u8]) -> Result<Vec<String>, Store
     })
 }
 
-pub(super) fn encode_marker(marker: Marker) -> Slice {
+pub(in crate::store) fn encode_marker(marker: Marker) -> Slice {
     Writer::new().bytes(marker.upload.0.as_bytes()).number(marker.size_bytes).finish()
 }
 
-pub(super) fn decode_marker(record: &[u8]) -> Result<Marker, StoreError> {
+pub(in crate::store) fn decode_marker(record: &[u8]) -> Result<Marker, StoreError> {
     read("a blob", record, |fields| Some(Marker { upload: UploadId(fields.id()?), size_bytes: fields.number()? }))
 }
 
@@ -235,12 +235,12 @@ pub(in crate::store) fn decode_file(record: &[u8]) -> Result<CloudFile, StoreErr
     })
 }
 
-pub(super) fn encode_paths(paths: &[RootedPath]) -> Slice {
+pub(in crate::store) fn encode_paths(paths: &[RootedPath]) -> Slice {
     let record = Writer::new().number(paths.len() as u64);
     paths.iter().fold(record, |record, path| record.bytes(path.as_str().as_bytes())).finish()
 }
 
-pub(super) fn decode_paths(record: &[u8]) -> Result<Vec<RootedPath>, StoreError> {
+pub(in crate::store) fn decode_paths(record: &[u8]) -> Result<Vec<RootedPath>, StoreError> {
     read("the paths with a key", record, |fields| {
         let count = fields.number()?;
         (0..count).map(|_| RootedPath::new(fields.text()?).ok()).collect()
@@ -248,7 +248,7 @@ pub(super) fn decode_paths(record: &[u8]) -> Result<Vec<RootedPath>, StoreError>
 }
 
 /// Reads an entry of format 1.
-pub(super) fn decode_former_path(record: &[u8]) -> Result<RootedPath, StoreError> {
+pub(in crate::store) fn decode_former_path(record: &[u8]) -> Result<RootedPath, StoreError> {
     read("a cloud file's key", record, |fields| RootedPath::new(fields.text()?).ok())
 }
 
@@ -260,7 +260,7 @@ fn checksum(fields: &[u8]) -> [u8; CHECKSUM_BYTES] {
 }
 
 /// Reads a record with `parse`, which must take every field and nothing else.
-pub(super) fn read<T>(
+pub(in crate::store) fn read<T>(
     what: &str,
     record: &[u8],
     parse: impl FnOnce(&mut Fields<'_>) -> Option<T>,
@@ -268,7 +268,7 @@ pub(super) fn read<T>(
     read_version(VERSION, what, record, parse)
 }
 
-pub(super) fn read_version<T>(
+pub(in crate::store) fn read_version<T>(
     expected: u8,
     what: &str,
     record: &[u8],
@@ -303,7 +303,7 @@ impl Writer {
         Self::with_version(VERSION)
     }
 
-    pub(super) fn with_version(version: u8) -> Self {
+    pub(in crate::store) fn with_version(version: u8) -> Self {
         Self { version, fields: Vec::new() }
     }
 
@@ -331,7 +331,7 @@ impl Writer {
         self.fields
     }
 
-    pub(super) fn finish(self) -> Slice {
+    pub(in crate::store) fn finish(self) -> Slice {
         let sum = checksum(&self.fields);
         [[self.version].as_slice(), sum.as_slice(), &self.fields].concat().into()
     }
@@ -377,14 +377,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn optional_text(&mut self) -> Option<Option<String>> {
+    pub(in crate::store) fn optional_text(&mut self) -> Option<Option<String>> {
         match self.optional()? {
             Some(bytes) => Some(Some(str::from_utf8(bytes).ok()?.to_owned())),
             None => Some(None),
         }
     }
 
-    pub(super) fn optional_digest(&mut self) -> Option<Option<Sha256Digest>> {
+    pub(in crate::store) fn optional_digest(&mut self) -> Option<Option<Sha256Digest>> {
         match self.optional()? {
             Some(bytes) => Some(Some(Sha256Digest::from_bytes(bytes.try_into().ok()?))),
             None => Some(None),

@@ -29,7 +29,7 @@ pub(in crate::store) fn encode(session: &Session) -> Slice {
 }
 
 /// Reads the session of this id.
-pub(super) fn decode(id: &SessionId, record: &[u8]) -> Result<Session, StoreError> {
+pub(in crate::store) fn decode(id: &SessionId, record: &[u8]) -> Result<Session, StoreError> {
     let session = decode_any(record)?;
     if session.id == *id {
         return Ok(session);
@@ -72,10 +72,10 @@ fn optional<T: std::str::FromStr>(fields: &mut Fields<'_>) -> Option<Option<T>> 
     }
 }
 
-pub(super) fn encode_count(count: u64) -> Slice {
+pub(in crate::store) fn encode_count(count: u64) -> Slice {
     Writer::with_version(VERSION).number(count).finish()
 }
 
-pub(super) fn decode_count(record: &[u8]) -> Result<u64, StoreError> {
+pub(in crate::store) fn decode_count(record: &[u8]) -> Result<u64, StoreError> {
     read_version(VERSION, "the number of sessions", record, |fields| fields.number())
 }
