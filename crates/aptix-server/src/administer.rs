@@ -5,10 +5,10 @@ mod retention;
 mod status;
 mod workspace;
 
-use std::fs::{DirBuilder, File};
+use std::ffi::OsString;
+use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use aptix_model::id::{IdError, TokenName};
 use aptix_model::record::UnixMillis;
 use aptix_model::token::{CertificateName, Ended, Ending, Role, Scope, Token};
 use aptix_model::wire;
+use aptix_server::config::StoreChoice;
 use aptix_server::dispatcher::approvals::Approvals;
 use aptix_server::identity::NewToken;
 use aptix_server::listen::{OwnerSocket, incoming, listen_to_owner};
@@ -24,8 +25,8 @@ use aptix_server::mint;
 use aptix_server::options::{Changeable, Options};
 use aptix_server::serve::serve;
 use aptix_server::service::owner::{Owner, Unanswered};
-use aptix_server::store::StoreError;
 use aptix_server::store::embedded::{EmbeddedStore, format};
+use aptix_server::store::{Store, StoreError};
 use tokio::task::JoinError;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::retention::{RetentionCommand, retention};
 pub(crate) use self::status::{StatusCommand, status};
 pub(crate) use self::workspace::{WorkspaceCommand, workspace};
+use crate::opening;
 
 /// How long a command waits for a data directory that another process has.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -46,6 +48,19 @@ pub(crate) struct Order {
     /// Directory that the server keeps everything in
     #[arg(long, value_name = "DIR", default_value = aptix_server::config::DATA_DIR, global = true)]
     data_dir: PathBuf,
+    /// Where the server keeps batches, while none uses the data directory: `embedded`, in that directory, or the address of a
+    /// PostgreSQL database [default: embedded]
+    #[arg(long, value_name = "STORE", env = "APTIX_SERVER_STORE", hide_env_values = true, global = true)]
+    store: Option<OsString>,
+}
+
+impl Order {
+    /// The store that is asked while no server runs.
+    fn store(&self) -> anyhow::Result<StoreChoice> {
+        let given = self.store.as_deref().filter(|given| !given.is_empty());
+        let store = given.map(StoreChoice::parse).transpose();
+        Ok(store.context("failed to read --store or APTIX_SERVER_STORE")?.unwrap_or_default())
+    }
 }
 
 #[derive(clap::Subcommand)]
@@ -192,7 +207,8 @@ pub(crate) async fn ask<T>(
     new: New,
     call: impl AsyncFnOnce(&mut Owner) -> Result<T, Unanswered>,
 ) -> anyhow::Result<T> {
-    ask_by(order, new, (sweeping_nothing(Options::default()), Approvals::default().into()), call).await
+    let rules = (sweeping_nothing(Options::default()), Approvals::default().into());
+    ask_by(&order.data_dir, (order.store()?, new), rules, call).await
 }
 
 /// Options of a server that removes no blob: it does not know how long the configured one keeps them.
@@ -202,35 +218,44 @@ fn sweeping_nothing(options: Options) -> Options {
 
 /// As [`ask`]; a server that runs only for the command is held to these rules.
 async fn ask_by<T>(
-    order: &Order,
-    new: New,
+    data_dir: &Path,
+    (choice, new): (StoreChoice, New),
     (options, rules): (Options, Changeable),
     call: impl AsyncFnOnce(&mut Owner) -> Result<T, Unanswered>,
 ) -> anyhow::Result<T> {
     let unusable = || {
-        let dir = order.data_dir.display();
+        let dir = data_dir.display();
         format!("failed to open the data directory {dir}; name it with --data-dir, as the server has it")
     };
-    if !format::is_store(&order.data_dir) {
-        if new != New::Made {
-            bail!("there is no server's data in {}; name its directory with --data-dir", order.data_dir.display());
+    if choice.is_embedded() && !format::is_store(data_dir) {
+        // A server that keeps its data in a database has its socket here, and nothing else.
+        if let Ok(dir) = File::open(data_dir)
+            && let Ok(mut owner) = Owner::connect(&dir, OwnerSocket::Server).await
+        {
+            return Ok(call(&mut owner).await?);
         }
-        say(&format!("{} is a new data directory", order.data_dir.display()));
+        if new != New::Made {
+            bail!(
+                "there is no server's data in {}; name its directory with --data-dir, or its database with APTIX_SERVER_STORE",
+                data_dir.display()
+            );
+        }
+        say(&format!("{} is a new data directory", data_dir.display()));
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(&order.data_dir).with_context(unusable)?;
-    let dir = File::open(&order.data_dir).with_context(unusable)?;
+    opening::make_dir(data_dir).with_context(unusable)?;
+    let dir = File::open(data_dir).with_context(unusable)?;
     let until = Instant::now() + PATIENCE;
     let store = loop {
         if let Ok(mut owner) = Owner::connect(&dir, OwnerSocket::Server).await {
             return Ok(call(&mut owner).await?);
         }
         // A server that starts or ends has the directory, and no socket.
-        match open(order.data_dir.clone(), new).await {
+        match open(&choice, data_dir, new).await {
             Err(StoreError::InUse { .. }) if Instant::now() < until => sleep(LOOK_AGAIN).await,
             opened => break opened?,
         }
     };
-    let owner = listen_to_owner(&order.data_dir, OwnerSocket::Command);
+    let owner = listen_to_owner(data_dir, OwnerSocket::Command);
     let owner = owner.context("failed to make a socket in the data directory")?;
     let stop = CancellationToken::new();
     let stopping = stop.clone().cancelled_owned();
@@ -243,20 +268,26 @@ async fn ask_by<T>(
         Ok(call(&mut owner).await?)
     };
     let (served, answer) = tokio::join!(serving, asking);
-    if let Err(error) = OwnerSocket::Command.remove(&order.data_dir) {
+    if let Err(error) = OwnerSocket::Command.remove(data_dir) {
         tracing::warn!(%error, "the command's socket could not be removed");
     }
     served?;
     answer
 }
 
-/// Opens a data directory; one of an older format that is only read is not upgraded.
-async fn open(data_dir: PathBuf, new: New) -> Result<Arc<EmbeddedStore>, StoreError> {
+/// Opens a store; a data directory of an older format that is only read is not upgraded.
+async fn open(choice: &StoreChoice, data_dir: &Path, new: New) -> Result<Arc<dyn Store>, StoreError> {
+    let data_dir = match choice {
+        StoreChoice::Embedded => data_dir.to_owned(),
+        #[cfg(feature = "postgres")]
+        StoreChoice::Postgres(address) => return opening::open_database(address).await,
+    };
     let opened = tokio::task::spawn_blocking(move || match new {
         New::Read if format::is_old(&data_dir)? => EmbeddedStore::look(&data_dir),
         New::Made | New::Refused | New::Read => EmbeddedStore::open(&data_dir),
     })
     .await;
     let broken = |error: JoinError| StoreError::Failed { action: "be opened", cause: error.to_string() };
-    opened.unwrap_or_else(|error| Err(broken(error))).map(Arc::new)
+    let store: Arc<dyn Store> = Arc::new(opened.unwrap_or_else(|error| Err(broken(error)))?);
+    Ok(store)
 }

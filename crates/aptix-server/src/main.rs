@@ -3,6 +3,7 @@
 mod administer;
 mod backup;
 mod check_config;
+mod opening;
 mod reload;
 mod service_manager;
 
@@ -11,8 +12,6 @@ use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Termination};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -24,10 +23,7 @@ use aptix_server::metrics::scrape::answer_scrapes;
 use aptix_server::options::Changeable;
 use aptix_server::serve::serve;
 use aptix_server::service::owner::Unanswered;
-use aptix_server::store::Store as _;
 use aptix_server::store::embedded::verify::{self, Findings};
-use aptix_server::store::embedded::{EmbeddedStore, OnLoss, Opening};
-use aptix_server::store::healing::HealingStore;
 use aptix_server::tls::Tls;
 use clap::Parser;
 use tokio::net::TcpListener;
@@ -37,6 +33,7 @@ use tokio::sync::watch;
 use crate::administer::{RetentionCommand, StatusCommand, TokenCommand, WorkspaceCommand};
 use crate::backup::{BackUp, Restore};
 use crate::check_config::{CheckConfig, check_config};
+use crate::opening::Opened;
 use crate::reload::{Reload, SetLog};
 use crate::service_manager::{ServiceManager, State};
 
@@ -55,6 +52,10 @@ struct Args {
     /// Directory for everything the server keeps [default: aptix-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Where batches are kept: `embedded`, in the data directory, or the address of a PostgreSQL database, postgres://USER@HOST/DATABASE.
+    /// Other users see the options of a program: set one with a password in the file or as APTIX_SERVER_STORE [default: embedded]
+    #[arg(long, value_name = "STORE")]
+    store: Option<OsString>,
     /// Start although something that was acknowledged is missing from the data directory: its journals are copied aside
     /// there, and what is left is served
     #[arg(long)]
@@ -83,9 +84,10 @@ fn log_filter(text: &str) -> Result<String, tracing_subscriber::filter::ParseErr
 impl Args {
     /// Where the configuration comes from.
     fn sources(&self) -> Sources {
-        let options: [(_, Option<OsString>); 5] = [
+        let options: [(_, Option<OsString>); 6] = [
             ("listen", self.listen.map(|listen| listen.to_string().into())),
             ("data_dir", self.data_dir.clone().map(Into::into)),
+            ("store", self.store.clone()),
             ("insecure_no_auth", self.insecure_no_auth.then(|| "true".into())),
             ("log", self.log.clone().map(Into::into)),
             ("log_format", self.log_format.clone().map(Into::into)),
@@ -249,13 +251,7 @@ async fn serve_until_signal(
     let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
     let hangup = signal(SignalKind::hangup()).context("failed to listen for SIGHUP")?;
-    let (dir, open_files) = (config.data_dir.clone(), descriptors.store_files);
-    // Consent is for what is missing at the start, and not for what may be missing after a failed write.
-    let accept_loss = AtomicBool::new(accept_loss);
-    let store = HealingStore::open(config.data_dir.clone(), move || {
-        let on_loss = if accept_loss.swap(false, Ordering::Relaxed) { OnLoss::Accept } else { OnLoss::Refuse };
-        Ok(Arc::new(EmbeddedStore::open_with(&dir, Opening { open_files, on_loss })?))
-    })?;
+    let Opened { store, dir: _held } = opening::open(&config, descriptors.store_files, accept_loss).await?;
     let needs_no_token = store.tokens().await?.is_empty();
     if needs_no_token {
         config.check_exposure()?;
@@ -271,7 +267,7 @@ async fn serve_until_signal(
     }
     metrics::begin();
     let metrics = listen_for_scrapes(config.metrics).await?;
-    tracing::info!(%address, tls = tls.is_some(), dataDir = %config.data_dir.display(), "serving");
+    tracing::info!(%address, tls = tls.is_some(), dataDir = %config.data_dir.display(), store = %config.store, "serving");
     // The process that started the server waits for this line; from here on connections are answered.
     writeln!(std::io::stdout(), "listening on {address}").context("failed to write to stdout")?;
     manager.report(State::Ready);
@@ -294,7 +290,7 @@ async fn serve_until_signal(
         manager.report(State::Stopping);
     };
     tokio::select! {
-        served = serve(Arc::new(store), (config.options, changeable), incoming, stopped) => served?,
+        served = serve(store, (config.options, changeable), incoming, stopped) => served?,
         never = Tls::watch(tls) => match never {},
         never = reload.run(hangup, &manager) => match never {},
         never = answer_scrapes(metrics) => match never {},

@@ -42,6 +42,10 @@ pub(crate) async fn retention(command: RetentionCommand) -> anyhow::Result<()> {
     let RetentionCommand { dry_run, workspace, config, json, order } = command;
     let config = config.map(read).transpose()?;
     let rules = config.as_ref().map(Config::retention);
+    let store = match &config {
+        Some(config) if order.store.is_none() => config.store.clone(),
+        _ => order.store()?,
+    };
     // Without a configuration it is not known how long blobs are kept.
     let options = match config.filter(|_| !dry_run) {
         Some(config) => config.options,
@@ -51,7 +55,7 @@ pub(crate) async fn retention(command: RetentionCommand) -> anyhow::Result<()> {
     let by = if dry_run { RetentionRules::default() } else { rules.clone().unwrap_or_default() };
     let changeable = Changeable { retention: by.into(), ..Approvals::default().into() };
     let directory = if dry_run { New::Read } else { New::Refused };
-    let done = ask_by(&order, directory, (options, changeable), async |owner| {
+    let done = ask_by(&order.data_dir, (store, directory), (options, changeable), async |owner| {
         let workspaces = match workspace {
             Some(workspace) => vec![workspace],
             None => owner.workspaces().await?,

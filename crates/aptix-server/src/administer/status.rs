@@ -33,11 +33,13 @@ pub(crate) struct StatusCommand {
 pub(crate) async fn status(command: StatusCommand) -> anyhow::Result<ExitCode> {
     let StatusCommand { json, order } = command;
     let dir = order.data_dir.display();
-    if !format::is_store(&order.data_dir) {
-        bail!("there is no server's data in {dir}; name its directory with --data-dir");
-    }
-    let held = File::open(&order.data_dir).with_context(|| format!("failed to open the data directory {dir}"))?;
+    let nowhere = || format!("there is no server's data in {dir}; name its directory with --data-dir");
+    let held = File::open(&order.data_dir).with_context(nowhere)?;
     let owner = Owner::connect(&held, OwnerSocket::Server).await;
+    // A server that keeps its data in a database has its socket in the directory, and nothing else.
+    if owner.is_err() && !format::is_store(&order.data_dir) {
+        bail!(nowhere());
+    }
     let mut owner = owner.with_context(|| {
         format!("no server answers in the data directory {dir}; start one with `aptix-server --data-dir {dir}`")
     })?;

@@ -49,7 +49,12 @@ impl Effective {
     #[must_use]
     pub fn waiting_for_restart(&self, other: &Self) -> Vec<&'static str> {
         let value = |of: &Self, key: &Key| key.value(&of.config);
-        let differs = |key: &&Key| key.change == Change::Restart && value(self, key) != value(other, key);
+        // Two addresses of databases may differ in the password alone, which values do not show.
+        let has_other_store = self.config.store != other.config.store;
+        let differs = |key: &&Key| {
+            let has_other_value = value(self, key) != value(other, key) || (has_other_store && key.name == "store");
+            key.change == Change::Restart && has_other_value
+        };
         KEYS.iter().filter(differs).map(|key| key.name).collect()
     }
 
@@ -59,9 +64,12 @@ impl Effective {
             let mut scratch = Config::default();
             let mut field = (entry.key.field)(&mut scratch);
             if !field.set(&entry.given) {
-                let (origin, found) = (entry.origin.clone(), entry.given.to_string());
+                let (origin, name, found) = (entry.origin.clone(), name(entry), entry.given.to_string());
                 let expected = field.expected().into_owned();
-                faults.push(Fault::Value { origin, name: name(entry), found, expected });
+                faults.push(match field.secret_fault(&entry.given) {
+                    Some(why) => Fault::Secret { origin, name, why },
+                    None => Fault::Value { origin, name, found, expected },
+                });
             }
         }
         let mut made = Self { config: Config::default(), settings: Vec::new() };

@@ -61,6 +61,16 @@ pub enum Fault {
         /// Which values it can have.
         expected: String,
     },
+    /// A key has a value that it cannot have and that may have a password.
+    #[error("{origin}: {name} cannot be used: {why}")]
+    Secret {
+        /// Where it is.
+        origin: Origin,
+        /// Its name.
+        name: String,
+        /// What was expected and found, without the value.
+        why: String,
+    },
     /// A key of retention contradicts another one.
     #[error("{origin}: {name} is {found}, expected at least {least}, the value of {other}")]
     Contradiction {
@@ -103,6 +113,7 @@ impl Fault {
             | Self::Unknown { origin, .. }
             | Self::NotPerWorkspace { origin, .. }
             | Self::Value { origin, .. }
+            | Self::Secret { origin, .. }
             | Self::Contradiction { origin, .. }
             | Self::Workspace { origin, .. } => origin,
         };

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
 use super::given::Given;
+use super::store_choice::StoreChoice;
 use crate::caller::Share;
 use crate::dispatcher::approvals::Approval;
 use crate::web_origins::WebOrigins;
@@ -22,6 +23,10 @@ pub(super) trait Field {
     fn value(&self) -> Option<serde_json::Value>;
     /// Which values it can have.
     fn expected(&self) -> Cow<'static, str>;
+    /// Why it cannot have a value that no message may show; `None` where messages may show it.
+    fn secret_fault(&self, _: &Given) -> Option<String> {
+        None
+    }
 }
 
 /// A type whose values are written as text.
@@ -70,6 +75,36 @@ pub(super) fn share(place: &mut Share) -> Box<dyn Field + '_> {
 /// A place for a list of origins.
 pub(super) fn origins(place: &mut WebOrigins) -> Box<dyn Field + '_> {
     Box::new(Origins(place))
+}
+
+/// A place for a store.
+pub(super) fn store(place: &mut StoreChoice) -> Box<dyn Field + '_> {
+    Box::new(StoreField(place))
+}
+
+struct StoreField<'a>(&'a mut StoreChoice);
+
+impl Field for StoreField<'_> {
+    fn set(&mut self, given: &Given) -> bool {
+        let parsed = given.text().and_then(|text| StoreChoice::parse(text).ok());
+        parsed.map(|parsed| *self.0 = parsed).is_some()
+    }
+
+    /// With `***` in the place of a password.
+    fn value(&self) -> Option<serde_json::Value> {
+        Some(self.0.to_string().into())
+    }
+
+    fn expected(&self) -> Cow<'static, str> {
+        "`embedded`, or the address of a database".into()
+    }
+
+    fn secret_fault(&self, given: &Given) -> Option<String> {
+        match given.text() {
+            Some(text) => StoreChoice::parse(text).err().map(|error| error.to_string()),
+            None => Some("expected a text, found a value of another kind".to_owned()),
+        }
+    }
 }
 
 struct Origins<'a>(&'a mut WebOrigins);

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
-/// A value as a source gives it.
+/// A value as a source gives it. What it shows may have a password, if it is that of a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Given {
     /// A string of the file.

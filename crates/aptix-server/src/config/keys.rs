@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::Config;
-use super::field::{Field, flag, origins, plain, seconds, share, whole};
+use super::field::{Field, flag, origins, plain, seconds, share, store, whole};
 
 /// What the variables of the environment begin with that set keys.
 pub(super) const PREFIX: &str = "APTIX_SERVER_";
@@ -122,6 +122,12 @@ pub static KEYS: &[Key] = &[
         Restart,
         |c| plain(&mut c.data_dir),
         "directory for everything the server keeps, relative to the one it is started in",
+    ),
+    Key::new(
+        "store",
+        Restart,
+        |c| store(&mut c.store),
+        "where batches are kept: in `data_dir`, or in a [PostgreSQL](#postgresql) database, which leaves only a socket there",
     ),
     Key::new(
         "disk_reserve_bytes",

@@ -12,6 +12,7 @@ mod given;
 mod keys;
 mod retention;
 mod sources;
+mod store_choice;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -34,6 +35,7 @@ pub use fault::{Fault, Faults};
 pub use field::{LogFilter, LogFormat};
 pub use keys::{Change, KEYS, Key};
 pub use sources::Sources;
+pub use store_choice::{StoreChoice, StoreChoiceError};
 
 /// Where the server listens by default.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7420);
@@ -49,8 +51,10 @@ const RECORD_LEAST: Duration = Duration::from_secs(7 * 24 * 3600);
 pub struct Config {
     /// Where it listens; port 0 lets the system choose.
     pub listen: SocketAddr,
-    /// Where it keeps its data.
+    /// Where it keeps its data, or its socket alone if that is kept in a database.
     pub data_dir: PathBuf,
+    /// What it keeps its data in.
+    pub store: StoreChoice,
     /// Which addresses it may listen on while callers need no token: any, if true, and loopback alone otherwise.
     pub insecure_no_auth: bool,
     /// What connections are secured with.
@@ -132,6 +136,7 @@ impl Default for Config {
         Self {
             listen: LISTEN,
             data_dir: DATA_DIR.into(),
+            store: StoreChoice::default(),
             insecure_no_auth: false,
             tls: TlsConfig::default(),
             web_origins: WebOrigins::default(),

@@ -118,6 +118,38 @@ fn check_config_names_every_fault() {
     assert!(code == Some(1) && faults.contains("/none"), "{faults}");
 }
 
+/// A store is `embedded` or the address of a database, whose password no output has: not what takes effect, and no fault, whichever
+/// source has it.
+#[test]
+fn check_config_shows_no_password_of_a_database() {
+    let (code, printed, faults) = check("", &[], &[]);
+    assert!(code == Some(0) && printed.contains("store = \"embedded\" # default"), "{printed}{faults}");
+    for text in
+        ["postgres://u:HUSH@h", "postgres://u:HU@SH@h/d", "mysql://u:HUSH@h/d", "postgres://u@h/d?password=HU&SH=1"]
+    {
+        let file = format!("calls = 0\nstore = '{text}'\n");
+        for (file, variables) in [(file.as_str(), &[][..]), ("calls = 0\n", &[("APTIX_SERVER_STORE", text)][..])] {
+            for arguments in [&[][..], &["--json"]] {
+                let (code, printed, faults) = check(file, arguments, variables);
+                let said = format!("{printed}{faults}");
+                assert!(code == Some(1) && said.contains("store cannot be used: expected "), "{said}");
+                assert!(!said.contains("HU") && !said.contains("SH"), "{said}");
+            }
+        }
+    }
+    let (code, printed, faults) = check("store = 3\n", &[], &[]);
+    assert!(code == Some(1) && faults.contains("a value of another kind"), "{printed}{faults}");
+    let address = "postgres://u:HUSH@h/d?connect_timeout=3";
+    let (code, printed, faults) = check("", &[], &[("APTIX_SERVER_STORE", address)]);
+    if cfg!(feature = "postgres") {
+        let line = "store = \"postgres://u:***@h/d?connect_timeout=3\" # environment APTIX_SERVER_STORE";
+        assert!(code == Some(0) && printed.contains(line), "{printed}{faults}");
+    } else {
+        assert!(code == Some(1) && faults.contains("without support for PostgreSQL"), "{printed}{faults}");
+    }
+    assert!(!printed.contains("HUSH") && !faults.contains("HUSH"), "{printed}{faults}");
+}
+
 /// Limits of retention that contradict each other are refused, where they are set and where a workspace inherits one of them.
 #[test]
 fn check_config_refuses_limits_that_contradict_each_other() {

@@ -19,13 +19,13 @@ pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A data directory in use by this process, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Locked(#[expect(dead_code, reason = "held, never looked at")] File);
+pub struct Locked(#[expect(dead_code, reason = "held, never looked at")] File);
 
 /// Takes a data directory for this process.
 ///
 /// # Errors
 /// When another one has it, or the system refuses.
-pub(super) fn lock(dir: &Path) -> Result<Locked, StoreError> {
+pub fn lock(dir: &Path) -> Result<Locked, StoreError> {
     let path = dir.join(LOCK);
     let file = own_files::open(&path).map_err(|error| own_files::failed("open the data directory", &path, &error))?;
     let until = Instant::now() + RELEASE;

@@ -16,7 +16,7 @@ pub mod format;
 mod guard;
 mod instant;
 mod keys;
-mod lock;
+pub mod lock;
 mod marks;
 mod open_batches;
 mod own_files;
