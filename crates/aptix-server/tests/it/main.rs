@@ -12,6 +12,8 @@ mod blobs;
 mod busy;
 mod census;
 mod certificates;
+#[cfg(feature = "postgres")]
+mod cluster;
 mod compacted;
 mod configuration;
 mod damage;
@@ -60,6 +62,8 @@ mod server;
 mod session_store;
 mod sessions;
 mod signed;
+#[cfg(feature = "postgres")]
+mod skip;
 mod store_contract;
 mod stored_bytes;
 mod submit;

@@ -1,0 +1,339 @@
+//! Throw-away PostgreSQL clusters with `fsync` on: one of a test's own, which it may kill and start again, and one that all tests
+//! share, with a database for each.
+//!
+//! Each cluster has a keeper, a shell in a session of its own, that stops the cluster and removes its directory: for a cluster of
+//! a test's own when the pipe to the keeper is closed, for the shared one a second after the last process let go of the lock
+//! file. The system does both at the end of a process, however it ends.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use aptix_server::store::postgres::PostgresStore;
+use aptix_server::store::postgres::address::Address;
+
+use crate::skip::skip;
+
+/// The user who owns everything in a cluster; over a Unix socket no password is asked for.
+pub(crate) const USER: &str = "aptix";
+
+/// Settings of every cluster. What is durable stays as it is by default.
+const SETTINGS: &str = "shared_buffers = 16MB\nmax_connections = 200\nlisten_addresses = ''\nmax_wal_size = 256MB\n";
+
+/// Who may connect: everyone over the socket, with a password over TCP.
+const ACCESS: &str = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
+
+/// Stops a cluster and removes its directory.
+const END: &str = "\"$pg_ctl\" stop --silent --mode=immediate --pgdata \"$home/data\"; rm -rf \"$home\"";
+
+/// A cluster, for as long as this is there or, if it is shared, any process of the tests.
+pub(crate) struct Cluster {
+    home: PathBuf,
+    /// Ends the keeper when it is closed.
+    pipe: Option<ChildStdin>,
+    keeper: Option<Child>,
+}
+
+/// A database of its own on the shared cluster.
+pub(crate) struct Database {
+    /// Its address.
+    pub(crate) address: String,
+}
+
+impl Database {
+    /// A new one; `None`, after announcing that the test is skipped, where there is no PostgreSQL.
+    pub(crate) fn new() -> Option<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let cluster = shared()?;
+        let name = format!("test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        cluster.create_database(&name);
+        Some(Self { address: cluster.address(&name) })
+    }
+
+    /// Opens the store in it.
+    pub(crate) async fn open(&self) -> PostgresStore {
+        open(&self.address).await
+    }
+}
+
+/// Opens the store at an address.
+pub(crate) async fn open(address: &str) -> PostgresStore {
+    PostgresStore::open(&Address::parse(address).unwrap()).await.unwrap()
+}
+
+/// A store in a new database; `None` where the test is skipped.
+pub(crate) async fn store() -> Option<PostgresStore> {
+    Some(Database::new()?.open().await)
+}
+
+impl Cluster {
+    /// Starts a cluster of the test's own; `None`, after announcing that the test is skipped, where there is no PostgreSQL.
+    pub(crate) fn start() -> Option<Self> {
+        Self::with("", "")
+    }
+
+    /// Likewise, with more settings, and other rules for who may connect than the usual ones, if any are given.
+    pub(crate) fn with(settings: &str, access: &str) -> Option<Self> {
+        let cluster = Self::prepare(settings, access)?;
+        cluster.start_again();
+        Some(cluster)
+    }
+
+    /// A cluster that does not run yet.
+    pub(crate) fn prepare(settings: &str, access: &str) -> Option<Self> {
+        let base = Base::find()?;
+        let home = base.copy(settings, access);
+        let mut keeper = keeper(&format!("cat >/dev/null; {END}"), &home, "");
+        let mut keeper = keeper.stdin(Stdio::piped()).spawn().unwrap();
+        Some(Self { home, pipe: keeper.stdin.take(), keeper: Some(keeper) })
+    }
+
+    /// The address of a database over the Unix socket.
+    pub(crate) fn address(&self, database: &str) -> String {
+        format!("postgres://{USER}@/{database}?host={}", self.home.display())
+    }
+
+    /// Where the files of the cluster are.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.home.join("data")
+    }
+
+    /// Gives a file to the cluster, which its processes alone can read; answers its path.
+    pub(crate) fn put(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.data().join(name);
+        write_file(&path, content);
+        path
+    }
+
+    /// Creates a database.
+    pub(crate) fn create_database(&self, name: &str) {
+        self.sql("postgres", &format!("CREATE DATABASE {name}"));
+    }
+
+    /// Runs a statement as the owner of everything; answers its rows, with `|` between columns.
+    pub(crate) fn sql(&self, database: &str, statement: &str) -> String {
+        let mut psql = Command::new(programs().unwrap().join("psql"));
+        psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"]);
+        psql.args(["--username", USER, "--dbname", database, "--command", statement, "--host"]).arg(&self.home);
+        String::from_utf8(finished(psql).stdout).unwrap().trim().to_owned()
+    }
+
+    /// Kills the process that all others of the cluster depend on, as `kill -9` does.
+    pub(crate) fn kill(&self) {
+        let file = std::fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
+        finished(as_owner("kill", &["-9", file.lines().next().unwrap()]));
+    }
+
+    /// Stops it without an orderly end: what was not flushed is lost, as in a crash.
+    pub(crate) fn stop_immediately(&self) {
+        finished(self.pg_ctl(&["stop", "--mode=immediate"]));
+    }
+
+    /// Stops it in order: what connections did is finished or undone.
+    pub(crate) fn stop(&self) {
+        finished(self.pg_ctl(&["stop", "--mode=fast"]));
+    }
+
+    /// Starts it again, after it was stopped or killed.
+    pub(crate) fn start_again(&self) {
+        // Those of the former run may hold its shared memory for a moment.
+        let started = (0..100).any(|_| self.pg_ctl(&["start"]).output().unwrap().status.success());
+        assert!(started, "{}", self.log());
+    }
+
+    /// Stops it as in a crash, and starts it again.
+    pub(crate) fn restart_immediately(&self) {
+        self.stop_immediately();
+        self.start_again();
+    }
+
+    /// What PostgreSQL logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.home.join("log")).unwrap_or_default()
+    }
+
+    fn pg_ctl(&self, arguments: &[&str]) -> Command {
+        let mut command = as_owner(programs().unwrap().join("pg_ctl").to_str().unwrap(), arguments);
+        command.args(["--wait", "--silent", "--pgdata"]).arg(self.data());
+        if arguments == ["start"] {
+            command.arg("--log").arg(self.home.join("log"));
+        }
+        command
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.pipe.take());
+        if let Some(mut keeper) = self.keeper.take() {
+            let _ = keeper.wait();
+        }
+    }
+}
+
+/// The shared cluster, which runs until this process has ended.
+fn shared() -> Option<&'static Cluster> {
+    static SHARED: OnceLock<Option<(Cluster, File)>> = OnceLock::new();
+    SHARED.get_or_init(join).as_ref().map(|(cluster, _)| cluster)
+}
+
+/// Joins the processes that use the shared cluster, and starts it if none does yet.
+fn join() -> Option<(Cluster, File)> {
+    let base = Base::find()?;
+    let lock = |name: &str| File::options().append(true).create(true).open(base.dir.join(name)).unwrap();
+    let users = lock("users.lock");
+    users.lock_shared().unwrap();
+    let starting = lock("start.lock");
+    starting.lock().unwrap();
+    let note = base.dir.join("shared");
+    let home = std::fs::read_to_string(&note).unwrap_or_default();
+    if !home.is_empty() && std::os::unix::net::UnixStream::connect(Path::new(&home).join(".s.PGSQL.5432")).is_ok() {
+        return Some((Cluster { home: home.into(), pipe: None, keeper: None }, users));
+    }
+    let cluster = Cluster { home: base.copy("", ""), pipe: None, keeper: None };
+    let wait = "while flock --exclusive \"$lock\" true; do sleep 1; flock --exclusive --nonblock \"$lock\" sh -c \"$end\" && exit; done";
+    let users_lock = base.dir.join("users.lock");
+    let mut keeper = keeper(&format!("end='{END}'; {wait}"), &cluster.home, users_lock.to_str().unwrap());
+    cluster.start_again();
+    #[expect(clippy::zombie_processes, reason = "it outlives this process")]
+    keeper.stdin(Stdio::null()).spawn().unwrap();
+    write_file(&note, cluster.home.to_str().unwrap());
+    Some((cluster, users))
+}
+
+/// The shell that ends a cluster, in a session of its own: no signal for a group of tests reaches it.
+fn keeper(script: &str, home: &Path, lock: &str) -> Command {
+    let shell = as_owner("sh", &["-c", script]);
+    let mut keeper = Command::new("setsid");
+    keeper.arg(shell.get_program()).args(shell.get_args()).current_dir("/");
+    keeper.env("home", home).env("lock", lock).env("pg_ctl", programs().unwrap().join("pg_ctl"));
+    keeper.stdout(Stdio::null()).stderr(Stdio::null());
+    keeper
+}
+
+/// The directory that clusters are made in, and an empty cluster in it to copy.
+struct Base {
+    dir: PathBuf,
+}
+
+impl Base {
+    fn find() -> Option<Self> {
+        let Some(programs) = programs() else {
+            skip("there is no PostgreSQL (initdb)");
+            return None;
+        };
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres");
+        make_dir(&dir);
+        // The owner of the clusters may have no way to the build directory.
+        let dir = if as_owner("test", &["-w", dir.to_str().unwrap()]).status().unwrap().success() {
+            dir
+        } else {
+            let dir = std::env::temp_dir().join("aptix-test-postgres");
+            make_dir(&dir);
+            dir
+        };
+        let making = File::options().append(true).create(true).open(dir.join("template.lock")).unwrap();
+        making.lock().unwrap();
+        if !as_owner("test", &["-e", dir.join("template").to_str().unwrap()]).status().unwrap().success() {
+            let (unfinished, finished_dir) = (dir.join("unfinished"), dir.join("template"));
+            let (unfinished, finished_dir) = (unfinished.to_str().unwrap(), finished_dir.to_str().unwrap());
+            finished(as_owner("rm", &["-rf", unfinished]));
+            let arguments =
+                ["--auth=trust", "--locale=C", "--encoding=UTF8", "--no-sync", "--wal-segsize=4", "--username"];
+            let mut initdb = as_owner(programs.join("initdb").to_str().unwrap(), &arguments);
+            initdb.args([USER, "--pgdata", unfinished]);
+            finished(initdb);
+            finished(as_owner("mv", &[unfinished, finished_dir]));
+        }
+        Some(Self { dir })
+    }
+
+    /// A directory with a cluster that does not run yet. Its path is short enough for a socket.
+    fn copy(&self, settings: &str, access: &str) -> PathBuf {
+        let home = finished(as_owner("mktemp", &["--directory", "/tmp/aptix-postgres-XXXXXXXX"]));
+        let home = PathBuf::from(String::from_utf8(home.stdout).unwrap().trim());
+        let at = home.to_str().unwrap();
+        finished(as_owner("cp", &["-r", self.dir.join("template").to_str().unwrap(), &format!("{at}/data")]));
+        // Whoever runs the tests reaches the socket.
+        finished(as_owner("chmod", &["0755", at]));
+        let settings = format!("{SETTINGS}unix_socket_directories = '{at}'\n{settings}\n");
+        write_file(&home.join("data/postgresql.auto.conf"), &settings);
+        write_file(&home.join("data/pg_hba.conf"), if access.is_empty() { ACCESS } else { access });
+        home
+    }
+}
+
+/// Makes a directory that the owner of clusters can write to.
+fn make_dir(dir: &Path) {
+    let mut command = Command::new("install");
+    if is_root() {
+        command.args(["--owner", "postgres"]);
+    }
+    finished({
+        command.arg("--directory").arg(dir);
+        command
+    });
+}
+
+/// Writes a file as the owner of clusters, for that user alone.
+fn write_file(path: &Path, content: &str) {
+    let script = "umask 077; printf %s \"$content\" >\"$0\"";
+    let mut command = as_owner("sh", &["-c", script, path.to_str().unwrap()]);
+    command.env("content", content);
+    finished(command);
+}
+
+/// A command of the user who owns clusters: PostgreSQL refuses to run as root.
+fn as_owner(program: &str, arguments: &[&str]) -> Command {
+    let mut command = if is_root() {
+        let mut command = Command::new("runuser");
+        command.args(["--user", "postgres", "--", program]);
+        command
+    } else {
+        Command::new(program)
+    };
+    command.args(arguments).current_dir("/").stdin(Stdio::null());
+    command
+}
+
+fn is_root() -> bool {
+    static IS_ROOT: OnceLock<bool> = OnceLock::new();
+    *IS_ROOT.get_or_init(|| Command::new("id").arg("-u").output().unwrap().stdout == b"0\n")
+}
+
+/// Where the programs of PostgreSQL are: those of the newest version that Debian has, or in the path.
+fn programs() -> Option<&'static Path> {
+    static PROGRAMS: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let find = || {
+        let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let of_debian = versions.map(|version| version.path().join("bin")).filter(|bin| bin.join("initdb").exists());
+        let version = |bin: &PathBuf| bin.parent()?.file_name()?.to_str()?.parse::<u32>().ok();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        of_debian.max_by_key(version).or_else(|| std::env::split_paths(&path).find(|bin| bin.join("initdb").exists()))
+    };
+    PROGRAMS.get_or_init(find).as_deref()
+}
+
+fn finished(mut command: Command) -> Output {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// A cluster of a test's own keeps what was committed through a kill, and leaves neither a process nor a file.
+#[test]
+fn a_cluster_can_be_killed_and_leaves_nothing() {
+    let Some(cluster) = Cluster::start() else { return };
+    cluster.create_database("kept");
+    cluster.kill();
+    cluster.start_again();
+    cluster.restart_immediately();
+    assert_eq!(cluster.sql("kept", "SELECT current_database(), current_setting('fsync')"), "kept|on");
+    let home = cluster.home.clone();
+    drop(cluster);
+    assert!(!home.exists());
+    let processes = Command::new("ps").args(["-eo", "args"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&processes.stdout).contains(home.to_str().unwrap()));
+}
