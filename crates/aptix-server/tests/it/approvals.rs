@@ -132,8 +132,12 @@ async fn a_batch_waits_for_a_person_and_its_steps_say_for_whom() {
 #[tokio::test]
 async fn a_batch_that_nobody_approves_expires() {
     let dir = tempfile::tempdir().unwrap();
-    let stores: [Arc<dyn Store>; 2] =
-        [Arc::new(MemoryStore::default()), Arc::new(EmbeddedStore::open(dir.path()).unwrap())];
+    let mut stores: Vec<Arc<dyn Store>> =
+        vec![Arc::new(MemoryStore::default()), Arc::new(EmbeddedStore::open(dir.path()).unwrap())];
+    #[cfg(feature = "postgres")]
+    if let Some(store) = crate::cluster::store().await {
+        stores.push(Arc::new(store));
+    }
     for store in stores {
         let dispatch = Settings { expiry_sweep: Duration::from_secs(3600), ..Settings::default() };
         let options = Options { dispatch, ..Options::default() };

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use aptix_model::wire::v1;
 use aptix_server::options::Options;
-use aptix_server::store::Store;
-use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::memory::MemoryStore;
 use tonic::Code;
 
+use crate::place::{Place, durable};
 use crate::server::{Clients, Server, applied, assert_refused, create_text, failed, next, submit};
 
 /// The steps of a batch: what, the state after it, by whom, and why.
@@ -85,17 +84,19 @@ async fn every_step_keeps_who_when_and_why() {
     assert_steps(&mut client, &expected).await;
 }
 
-#[tokio::test]
-async fn steps_survive_a_restart() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
-    let server = Server::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+durable! {
+    steps_survive_a_restart,
+}
+
+async fn steps_survive_a_restart(place: Place) {
+    let store = place.open().await;
+    let server = Server::over(Arc::clone(&store), Options::default());
     let mut client = server.connect().await;
     let expected = four_ends(&mut client).await;
     drop(client);
     server.stop().await.unwrap();
     drop(store);
-    let server = Server::over(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Options::default());
+    let server = Server::over(place.open().await, Options::default());
     assert_steps(&mut server.connect().await, &expected).await;
 }
 

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
 
+use crate::place::{Place, durable};
 use crate::server::{
     SOON, Server, applied, assert_refused, create_file, part_chunk, part_start, refusal, sha256, submit,
 };
@@ -104,12 +105,16 @@ async fn a_stalled_upload_is_ended() {
     client.upload("w", b"content").await.unwrap();
 }
 
+durable! {
+    unreferenced_blobs_are_deleted,
+    the_server_sweeps_blobs,
+    an_upload_that_is_resumed_late_can_be_finished,
+}
+
 /// An unreferenced blob is deleted; referenced ones stay, and one that is uploaded again is there again.
-#[tokio::test]
-async fn unreferenced_blobs_are_deleted() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
-    let server = Server::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+async fn unreferenced_blobs_are_deleted(place: Place) {
+    let store = place.open().await;
+    let server = Server::over(Arc::clone(&store), Options::default());
     let mut client = server.connect().await;
     let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
     for content in [&b"in a batch"[..], b"in a file", b"unnamed."] {
@@ -138,10 +143,8 @@ async fn unreferenced_blobs_are_deleted() {
 }
 
 /// The server sweeps now and then.
-#[tokio::test]
-async fn the_server_sweeps_blobs() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+async fn the_server_sweeps_blobs(place: Place) {
+    let store = place.open().await;
     let options = Options { blob_retention: Duration::ZERO, ..Options::default() };
     let server = Server::over(store, options);
     let mut client = server.connect().await;
@@ -158,7 +161,7 @@ async fn the_server_sweeps_blobs() {
 }
 
 /// Stores a blob that nothing names, and an upload that was cut off, which began long ago.
-async fn long_ago(store: &EmbeddedStore, name: &str, number: u8) {
+async fn long_ago(store: &dyn Store, name: &str, number: u8) {
     let uploads = [0, 1].map(|which| UploadId(Uuid::from_u128(u128::from(2 * number + which))));
     for upload in uploads {
         store.put_chunk(upload, 0, b"abc".as_slice().into()).await.unwrap();
@@ -174,13 +177,11 @@ fn cut_off(number: u8) -> BlobRef {
 }
 
 /// An upload that began long ago and is gone on with now is not swept away under its caller.
-#[tokio::test]
-async fn an_upload_that_is_resumed_late_can_be_finished() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = EmbeddedStore::open(dir.path()).unwrap();
+async fn an_upload_that_is_resumed_late_can_be_finished(place: Place) {
+    let store = place.open().await;
     let began = UnixMillis(1);
     for number in [1, 2] {
-        long_ago(&store, "w", number).await;
+        long_ago(&*store, "w", number).await;
     }
     let resumed = cut_off(2);
     assert!(store.unfinished_upload(workspace("w"), resumed).await.unwrap().is_some());
@@ -220,7 +221,7 @@ async fn a_damaged_batch_keeps_no_blobs_of_other_workspaces() {
     let mut damaged = Vec::new();
     for (number, name) in [(1, "v"), (2, "w"), (3, "x")] {
         damaged.push(append(&store, stored_batch(u128::from(number), name, &format!("r{number}"))).await);
-        long_ago(&store, name, number).await;
+        long_ago(&*store, name, number).await;
     }
     store.close().await.unwrap();
     drop(store);

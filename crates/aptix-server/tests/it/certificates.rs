@@ -15,7 +15,6 @@ use aptix_server::mint;
 use aptix_server::options::Options;
 use aptix_server::serve::serve;
 use aptix_server::store::Store;
-use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::tls::{Tls, TlsFiles};
 use hyper_util::rt::TokioIo;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
@@ -30,6 +29,7 @@ use tonic::transport::{Endpoint, Uri};
 use tonic::{Code, Status};
 
 use crate::identity::{ROWS, admin, bearer, call, letter, make, new, one, store_with_workspaces, told, with};
+use crate::place::{Place, durable};
 use crate::server::{Clients, SOON, next};
 
 /// A server with TLS that asks clients for certificates of an authority.
@@ -246,12 +246,13 @@ async fn streams_end_with_the_token_of_their_certificate() {
     assert_eq!(told(&call(&clients, Method::ListBatches, "own", &[]).await).0, Code::PermissionDenied);
 }
 
+durable! {
+    tokens_for_certificates_outlive_the_process,
+}
+
 /// A token for a certificate outlives the process. Of two for one certificate that which has not expired counts.
-#[tokio::test]
-async fn tokens_for_certificates_outlive_the_process() {
-    let dir = tempfile::tempdir().unwrap();
-    let open = || -> Arc<dyn Store> { Arc::new(EmbeddedStore::open(dir.path()).unwrap()) };
-    let store = open();
+async fn tokens_for_certificates_outlive_the_process(place: Place) {
+    let store = place.open().await;
     let registry = Registry::load(Arc::clone(&store)).await.unwrap();
     let soon = UnixMillis(mint::now().0 + 1000);
     let name = "dns:laptop.example";
@@ -264,7 +265,7 @@ async fn tokens_for_certificates_outlive_the_process() {
     drop(registry);
     store.close().await.unwrap();
     drop(store);
-    let store = open();
+    let store = place.open().await;
     assert_eq!(store.tokens().await.unwrap().readable[0].token, made);
     let registry = Registry::load(store).await.unwrap();
     let names = [name.parse().unwrap()];

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use aptix_model::wire::v1;
 use aptix_server::options::Options;
 use aptix_server::store::Store;
-use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::retention::{Age, Limits, Retention};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
+use crate::place::{Place, durable};
 use crate::server::{Clients, Server, applied, assert_refused, create_text, hello, next, next_event, submit};
 
 struct Scene {
-    _dir: tempfile::TempDir,
-    store: Arc<EmbeddedStore>,
+    _place: Place,
+    store: Arc<dyn Store>,
     _server: Server,
     client: Clients,
     epoch: u64,
@@ -22,14 +22,13 @@ struct Scene {
 
 impl Scene {
     /// Batches 1 to 3 are applied, with events 1 to 6, and batch 4 is open; answers the cursors after each event.
-    async fn set() -> (Self, Vec<v1::Cursor>) {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
-        let server = Server::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+    async fn set(place: Place) -> (Self, Vec<v1::Cursor>) {
+        let store = place.open().await;
+        let server = Server::over(Arc::clone(&store), Options::default());
         let mut client = server.connect().await;
         client.upload("w", b"").await.unwrap();
         let (epoch, mut feed) = client.lease("w", "agent", 0).await.unwrap();
-        let mut scene = Self { _dir: dir, store, _server: server, client, epoch };
+        let mut scene = Self { _place: place, store, _server: server, client, epoch };
         for request in ["1", "2", "3"] {
             let batch = scene.submit(request).await.unwrap();
             scene.report(&batch.batch_id, request).await.unwrap();
@@ -70,10 +69,15 @@ fn assert_compacted<T: std::fmt::Debug>(answer: Result<T, Status>, oldest: &str)
     assert_refused(answer, Code::OutOfRange, "COMPACTED", "");
 }
 
+durable! {
+    who_resumes_before_the_oldest_event_learns_which_that_is,
+    what_is_repeated_after_its_content_went_changes_nothing,
+    a_list_goes_on_where_events_went,
+}
+
 /// An agent or a reader that was away for too long learns where it can go on, and then gets what is open.
-#[tokio::test]
-async fn who_resumes_before_the_oldest_event_learns_which_that_is() {
-    let (mut scene, cursors) = Scene::set().await;
+async fn who_resumes_before_the_oldest_event_learns_which_that_is(place: Place) {
+    let (mut scene, cursors) = Scene::set(place).await;
     scene.retain(Limits { record_events: Some(3), ..Limits::default() }).await;
     let after = |after_revision| v1::Hello { after_revision, ..hello("w", "agent") };
     let behind = |cursor: &v1::Cursor| v1::Hello { cursor: Some(cursor.clone()), ..hello("w", "agent") };
@@ -104,9 +108,8 @@ async fn who_resumes_before_the_oldest_event_learns_which_that_is() {
 }
 
 /// A retry finds its batch, and a report that comes again is the one that is kept; neither is taken for another one.
-#[tokio::test]
-async fn what_is_repeated_after_its_content_went_changes_nothing() {
-    let (mut scene, _) = Scene::set().await;
+async fn what_is_repeated_after_its_content_went_changes_nothing(place: Place) {
+    let (mut scene, _) = Scene::set(place).await;
     let before = scene.submit("1").await.unwrap();
     scene.retain(Limits { content_batches: Some(0), ..Limits::default() }).await;
     let after = scene.submit("1").await.unwrap();
@@ -126,9 +129,8 @@ async fn what_is_repeated_after_its_content_went_changes_nothing() {
 }
 
 /// A page of a list goes on although events went in between.
-#[tokio::test]
-async fn a_list_goes_on_where_events_went() {
-    let (mut scene, _) = Scene::set().await;
+async fn a_list_goes_on_where_events_went(place: Place) {
+    let (mut scene, _) = Scene::set(place).await;
     let mut page = v1::ListBatchesRequest { workspace_id: "w".to_owned(), page_size: 3, ..Default::default() };
     let first = scene.client.batches.list_batches(page.clone()).await.unwrap().into_inner();
     assert_eq!(first.batches.len(), 3);

@@ -62,8 +62,14 @@ fn refused_with<T: std::fmt::Debug>(answer: Result<T, Status>, words: &str) {
     assert_refused(answer, Code::FailedPrecondition, "INVALID_STATE", "");
 }
 
-fn stores(dir: &std::path::Path) -> [Arc<dyn Store>; 2] {
-    [Arc::new(MemoryStore::default()), Arc::new(EmbeddedStore::open(dir).unwrap())]
+async fn stores(dir: &std::path::Path) -> Vec<Arc<dyn Store>> {
+    let mut stores: Vec<Arc<dyn Store>> =
+        vec![Arc::new(MemoryStore::default()), Arc::new(EmbeddedStore::open(dir).unwrap())];
+    #[cfg(feature = "postgres")]
+    if let Some(store) = crate::cluster::store().await {
+        stores.push(Arc::new(store));
+    }
+    stores
 }
 
 fn asking(store: Arc<dyn Store>) -> Server {
@@ -75,7 +81,7 @@ fn asking(store: Arc<dyn Store>) -> Server {
 #[tokio::test]
 async fn later_decisions_hear_of_the_first() {
     let dir = tempfile::tempdir().unwrap();
-    for store in stores(dir.path()) {
+    for store in stores(dir.path()).await {
         let server = asking(store);
         let mut client = server.connect().await;
         let id = held(&mut client, "approved").await;
@@ -113,7 +119,7 @@ async fn later_decisions_hear_of_the_first() {
 #[tokio::test]
 async fn of_decisions_at_once_one_is_the_first() {
     let dir = tempfile::tempdir().unwrap();
-    for store in stores(dir.path()) {
+    for store in stores(dir.path()).await {
         let server = asking(store);
         let mut client = server.connect().await;
         for round in 0..20 {

@@ -195,6 +195,13 @@ async fn on_disk() {
     a_deleted_workspace_is_gone_and_can_be_created_anew(filled(EmbeddedStore::open(dir.path()).unwrap()).await).await;
 }
 
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn in_a_database() {
+    let Some(store) = crate::cluster::store().await else { return };
+    a_deleted_workspace_is_gone_and_can_be_created_anew(filled(store).await).await;
+}
+
 #[tokio::test]
 async fn healing_from_failed_writes() {
     let dir = tempfile::tempdir().unwrap();

@@ -21,6 +21,7 @@ use prost::Message as _;
 use tokio_stream::StreamExt;
 use tonic::Code;
 
+use crate::place::{Place, durable};
 use crate::server::{
     SOON, Server, applied, assert_refused, create_text, edit_of, failed, line_patch, next, next_event, refusal,
     serve_here, sha256, submit, two_changes,
@@ -204,11 +205,13 @@ async fn the_deepest_and_the_longest_path_become_cloud_files() {
     assert_eq!(client.files.list_files(list).await.unwrap().into_inner().files.len(), 1);
 }
 
+durable! {
+    a_batch_is_delivered_although_its_author_has_disconnected,
+}
+
 /// A batch whose author disconnects before the answer is still delivered to the agent.
-#[tokio::test]
-async fn a_batch_is_delivered_although_its_author_has_disconnected() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+async fn a_batch_is_delivered_although_its_author_has_disconnected(place: Place) {
+    let store = place.open().await;
     let settings = Settings { heartbeat: Duration::from_secs(3600), ..Settings::default() };
     let dispatcher = Dispatcher::new(store, settings, Approvals::default());
     let mut feed = serve_here(&dispatcher, None).await.unwrap();

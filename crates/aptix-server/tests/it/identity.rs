@@ -15,7 +15,6 @@ use aptix_server::identity::{NewToken, Registry};
 use aptix_server::mint;
 use aptix_server::options::Options;
 use aptix_server::store::Store;
-use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::memory::MemoryStore;
 use prost::Message;
 use prost_types::FileDescriptorSet;
@@ -24,6 +23,7 @@ use tonic::metadata::{AsciiMetadataValue, MetadataMap};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming};
 
+use crate::place::{Place, durable};
 use crate::server::{Clients, SOON, Server, hello, next, refusal, submit};
 
 /// What each role may call: O an orchestrator, A an agent, V a reviewer, R a reader, P an operator.
@@ -408,13 +408,14 @@ async fn tokens(store: &Arc<dyn Store>) -> Vec<Token> {
     store.tokens().await.unwrap().readable.into_iter().map(|kept| kept.token).collect()
 }
 
+durable! {
+    tokens_outlive_the_process,
+}
+
 /// Tokens and their ends outlive the process; a damaged record of one is of no use and opens nothing.
-#[tokio::test]
-async fn tokens_outlive_the_process() {
-    let dir = tempfile::tempdir().unwrap();
+async fn tokens_outlive_the_process(place: Place) {
     let name: TokenName = "kept".parse().unwrap();
-    let open = || -> Arc<dyn Store> { Arc::new(EmbeddedStore::open(dir.path()).unwrap()) };
-    let store = open();
+    let store = place.open().await;
     let registry = Registry::load(Arc::clone(&store)).await.unwrap();
     registry.create_workspace("own".parse().unwrap()).await.unwrap();
     let (made, _) = registry.create(new("kept", Role::Agent, one("own"), Some(UnixMillis(u64::MAX)))).await.unwrap();
@@ -422,7 +423,7 @@ async fn tokens_outlive_the_process() {
     store.close().await.unwrap();
     drop(store);
 
-    let store = open();
+    let store = place.open().await;
     assert_eq!(tokens(&store).await, std::slice::from_ref(&made));
     let ended = Ended { at: UnixMillis(7), how: Ending::Revoked };
     let first = store.end_token(name.clone(), ended).await.unwrap().unwrap();
@@ -432,7 +433,7 @@ async fn tokens_outlive_the_process() {
     assert_eq!(again, first);
     store.close().await.unwrap();
     drop(store);
-    let store = open();
+    let store = place.open().await;
     assert_eq!(tokens(&store).await, [first]);
     assert!(Registry::load(store).await.unwrap().is_closed());
 }

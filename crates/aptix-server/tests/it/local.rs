@@ -7,10 +7,10 @@ use aptix_model::wire::v1::file_patch::{Action, Target};
 use aptix_model::wire::v1::file_selector::File;
 use aptix_server::options::Options;
 use aptix_server::store::Store;
-use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::memory::MemoryStore;
 use tonic::{Code, Status};
 
+use crate::place::{Place, durable};
 use crate::server::{
     Clients, Server, applied, assert_refused, create_text, edit_of, fields, next_event, sha256, submit,
 };
@@ -56,12 +56,14 @@ async fn a_local_batch_is_kept_in_memory() {
     is_kept_once_with_its_files(Arc::new(MemoryStore::default())).await;
 }
 
+durable! {
+    a_local_batch_is_kept_durably,
+}
+
 /// What is written is read by a store that is opened again.
-#[tokio::test]
-async fn a_local_batch_is_kept_on_disk() {
-    let dir = tempfile::tempdir().unwrap();
-    is_kept_once_with_its_files(Arc::new(EmbeddedStore::open(dir.path()).unwrap())).await;
-    let server = Server::over(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Options::default());
+async fn a_local_batch_is_kept_durably(place: Place) {
+    is_kept_once_with_its_files(place.open().await).await;
+    let server = Server::over(place.open().await, Options::default());
     let mut client = server.connect().await;
     let batch = client.get("w", SECOND).await.unwrap();
     let linked = (batch.source(), batch.reverts.as_str(), batch.author.unwrap().name);

@@ -48,6 +48,7 @@ mod metrics;
 mod other_versions;
 mod parts;
 mod paths;
+mod place;
 mod plan_store;
 mod prepared;
 mod process;

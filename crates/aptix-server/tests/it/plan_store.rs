@@ -85,6 +85,18 @@ async fn a_plan_has_one_newest_batch_in_memory() {
     live(&Arc::new(MemoryStore::default())).await;
 }
 
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_plan_has_one_newest_batch_in_a_database() {
+    let Some(database) = crate::cluster::Database::new() else { return };
+    let store = Arc::new(database.open().await);
+    let last = live(&store).await;
+    store.close().await.unwrap();
+    drop(store);
+    let store = Arc::new(database.open().await);
+    assert_eq!(newest(&store, hunk(1)).await, Some(last), "also after a restart");
+}
+
 #[tokio::test]
 async fn a_plan_has_one_newest_batch_on_disk() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,5 @@
 //! Prepared batches: who may apply or replace one, until when, and what every other call gets.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -9,10 +8,10 @@ use aptix_model::wire::v1::answer::Answer;
 use aptix_model::wire::v1::prepare_batch_request::Content;
 use aptix_server::dispatcher::Settings;
 use aptix_server::options::Options;
-use aptix_server::store::embedded::EmbeddedStore;
 use tonic::{Code, Status};
 
 use crate::live_files::Disk;
+use crate::place::{Place, durable};
 use crate::server::{Clients, SOON, Server, applied, assert_refused, create_text, fields, refusal, sha256, submit};
 
 fn edit(text: &str) -> v1::Edit {
@@ -82,11 +81,13 @@ fn code<T: std::fmt::Debug>(answer: Result<T, Status>) -> String {
     if detail.is_empty() { reason } else { format!("{reason}.{detail}") }
 }
 
+durable! {
+    a_batch_is_planned_once_and_kept_with_its_plan,
+}
+
 /// The plan is asked of the agent once, and stored with the batch; a repeat is answered without the agent, after a restart too.
-#[tokio::test]
-async fn a_batch_is_planned_once_and_kept_with_its_plan() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::over(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Options::default());
+async fn a_batch_is_planned_once_and_kept_with_its_plan(place: Place) {
+    let server = Server::over(place.open().await, Options::default());
     let mut client = server.connect().await;
     let silent = prepare(&mut client, asked("r1", "ann")).await;
     assert_refused(silent, Code::Unavailable, "UNAVAILABLE", "NO_AGENT");
@@ -102,7 +103,7 @@ async fn a_batch_is_planned_once_and_kept_with_its_plan() {
     drop(client);
     server.stop().await.unwrap();
 
-    let server = Server::over(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Options::default());
+    let server = Server::over(place.open().await, Options::default());
     let mut client = server.connect().await;
     assert_eq!(prepare(&mut client, asked("r1", "ann")).await.unwrap(), batch);
     assert_eq!(disk.asked.load(Ordering::SeqCst), 1);

@@ -33,6 +33,19 @@ macro_rules! promised {
                 super::check(dir.path(), store).await;
             })+
         }
+        #[cfg(feature = "postgres")]
+        mod postgres {
+            $(#[tokio::test] async fn $name() {
+                let Some(database) = crate::cluster::Database::new() else { return };
+                let store = std::sync::Arc::new(database.open().await);
+                super::$name(std::sync::Arc::clone(&store)).await;
+                let kept = super::kept(&store).await;
+                super::Store::close(&*store).await.unwrap();
+                drop(store);
+                let store = std::sync::Arc::new(database.open().await);
+                assert_eq!(super::kept(&store).await, kept, "another start finds the same");
+            })+
+        }
     };
 }
 

@@ -215,6 +215,16 @@ async fn random_histories_go_as_the_rule_says() {
     }
 }
 
+/// REQ-PATCH-009.4, REQ-PATCH-009.5: likewise in a database.
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn random_histories_in_a_database_go_as_the_rule_says() {
+    for seed in 1..=6 {
+        let Some(store) = crate::cluster::store().await else { return };
+        history(Arc::new(store), None, seed).await;
+    }
+}
+
 async fn raced(store: Arc<dyn Store>) {
     for round in 0..20_u128 {
         let session = format!("s{round}");
@@ -253,6 +263,14 @@ async fn a_submit_comes_before_a_change_or_is_refused() {
     raced(Arc::new(MemoryStore::default())).await;
     let dir = tempfile::tempdir().unwrap();
     raced(Arc::new(EmbeddedStore::open(dir.path()).unwrap())).await;
+}
+
+/// REQ-PATCH-009.4: likewise in a database.
+#[cfg(feature = "postgres")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_submit_to_a_database_comes_before_a_change_or_is_refused() {
+    let Some(store) = crate::cluster::store().await else { return };
+    raced(Arc::new(store)).await;
 }
 
 /// What comes of changes that are asked for at once.
@@ -294,4 +312,11 @@ async fn a_restricted_session_is_never_forgotten() {
     bounded(Arc::new(MemoryStore::default())).await;
     let dir = tempfile::tempdir().unwrap();
     bounded(Arc::new(EmbeddedStore::open(dir.path()).unwrap())).await;
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_restricted_session_is_never_forgotten_by_a_database() {
+    let Some(store) = crate::cluster::store().await else { return };
+    bounded(Arc::new(store)).await;
 }

@@ -9,11 +9,11 @@ use aptix_server::caller::Share;
 use aptix_server::dispatcher::Settings;
 use aptix_server::dispatcher::approvals::{Approval, Approvals};
 use aptix_server::options::Options;
-use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::memory::MemoryStore;
 use tonic::{Code, Status};
 
 use crate::approvals::approve;
+use crate::place::{Place, durable};
 use crate::prepared::{apply, asked, cancel, planning, prepare};
 use crate::server::{Clients, SOON, Server, applied, assert_refused, create_text, edit_of, fields, submit};
 
@@ -107,13 +107,16 @@ async fn a_restricted_session_is_refused_in_every_way_that_writes() {
     agent.abort();
 }
 
+durable! {
+    a_change_waits_for_batches_in_flight_and_accepts_no_others,
+    a_batch_that_waits_for_a_person_is_held_to_the_mode_when_it_is_approved,
+}
+
 /// REQ-PATCH-009.4, REQ-PATCH-009.5: from the request on nothing new is accepted; the mode changes once the batch in flight has
 /// ended, also over a restart of the server, and without a caller who waits.
-#[tokio::test]
-async fn a_change_waits_for_batches_in_flight_and_accepts_no_others() {
-    let dir = tempfile::tempdir().unwrap();
-    let open = || Server::over(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Options::default());
-    let server = open();
+async fn a_change_waits_for_batches_in_flight_and_accepts_no_others(place: Place) {
+    let open = async || Server::over(place.open().await, Options::default());
+    let server = open().await;
     let mut client = server.connect().await;
     client.upload("w", b"").await.unwrap();
     let batch = client.submit(a_batch("r1")).await.unwrap().batch_id;
@@ -128,7 +131,7 @@ async fn a_change_waits_for_batches_in_flight_and_accepts_no_others() {
     drop(client);
     server.stop().await.unwrap();
 
-    let server = open();
+    let server = open().await;
     let mut client = server.connect().await;
     assert_restricted(client.submit(a_batch("r2")).await);
     let (epoch, _feed) = client.lease("w", "agent", 0).await.unwrap();
@@ -181,14 +184,12 @@ async fn of_two_requests_at_once_the_later_one_wins() {
 
 /// REQ-PATCH-009.4, REQ-PATCH-009.5: a batch that waits for a person is not in flight. The mode changes at once, and until it is
 /// UNRESTRICTED again the batch is not approved: it keeps waiting, also over a restart, or is rejected.
-#[tokio::test]
-async fn a_batch_that_waits_for_a_person_is_held_to_the_mode_when_it_is_approved() {
-    let dir = tempfile::tempdir().unwrap();
-    let open = || {
+async fn a_batch_that_waits_for_a_person_is_held_to_the_mode_when_it_is_approved(place: Place) {
+    let open = async || {
         let always = Approvals { usual: Approval::Always, workspaces: BTreeMap::new() };
-        Server::asking(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Options::default(), always)
+        Server::asking(place.open().await, Options::default(), always)
     };
-    let server = open();
+    let server = open().await;
     let mut client = server.connect().await;
     client.upload("w", b"").await.unwrap();
     let [first, second] = ["r1", "r2"].map(a_batch);
@@ -202,7 +203,7 @@ async fn a_batch_that_waits_for_a_person_is_held_to_the_mode_when_it_is_approved
     drop(client);
     server.stop().await.unwrap();
 
-    let server = open();
+    let server = open().await;
     let mut client = server.connect().await;
     assert_restricted(approve(&mut client, "w", &first).await);
     let waiting = client.get("w", &first).await.unwrap();

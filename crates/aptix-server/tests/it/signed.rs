@@ -6,11 +6,10 @@ use aptix_model::token::Role;
 use aptix_model::wire::v1;
 use aptix_server::identity::Registry;
 use aptix_server::options::Options;
-use aptix_server::store::Store;
-use aptix_server::store::embedded::EmbeddedStore;
 use serde_json::json;
 
 use crate::identity::{make, new, one, with};
+use crate::place::{Place, durable};
 use crate::server::{Clients, Server, connect_agent, create_text, failed, hello, next, submit};
 
 /// The author of a batch, and the names of the actors of its steps.
@@ -42,15 +41,17 @@ async fn changed_by(client: &mut Clients, token: &str) -> String {
     answer.session.unwrap().changed_by.unwrap().name
 }
 
-#[tokio::test]
-async fn every_step_is_signed_with_the_name_of_the_token() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
-    let registry = Registry::load(Arc::clone(&store) as Arc<dyn Store>).await.unwrap();
+durable! {
+    every_step_is_signed_with_the_name_of_the_token,
+}
+
+async fn every_step_is_signed_with_the_name_of_the_token(place: Place) {
+    let store = place.open().await;
+    let registry = Registry::load(Arc::clone(&store)).await.unwrap();
     registry.create_workspace("own".parse().unwrap()).await.unwrap();
     let author = make(&registry, new("service", Role::Orchestrator, one("own"), None)).await;
     let agent = make(&registry, new("laptop", Role::Agent, one("own"), None)).await;
-    let server = Server::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+    let server = Server::over(Arc::clone(&store), Options::default());
     let mut client = server.connect().await;
     let (_answers, mut feed) = connect_agent(&mut client.agent, with(&agent, hello("own", "desk"))).await.unwrap();
     let Some(v1::serve_response::Message::Lease(lease)) = next(&mut feed).await.unwrap().message else {
@@ -88,7 +89,7 @@ async fn every_step_is_signed_with_the_name_of_the_token() {
     server.stop().await.unwrap();
     drop((store, registry));
 
-    let server = Server::over(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Options::default());
+    let server = Server::over(place.open().await, Options::default());
     let mut client = server.connect().await;
     let by = "token service".to_owned();
     let expected = (by.clone(), vec![by.clone(), "desk (token laptop)".to_owned()]);

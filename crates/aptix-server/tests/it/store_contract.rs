@@ -35,6 +35,13 @@ macro_rules! promised {
                 super::$name(super::with_empty_blob(super::EmbeddedStore::open(dir.path()).unwrap()).await).await;
             })+
         }
+        #[cfg(feature = "postgres")]
+        mod postgres {
+            $(#[tokio::test] async fn $name() {
+                let Some(store) = crate::cluster::store().await else { return };
+                super::$name(super::with_empty_blob(store).await).await;
+            })+
+        }
         mod healing {
             $(#[tokio::test] async fn $name() {
                 let dir = tempfile::tempdir().unwrap();

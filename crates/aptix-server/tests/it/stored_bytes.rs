@@ -143,6 +143,13 @@ async fn every_store_counts_stored_bytes_alike() {
     assert!(before < last && *last < in_memory[10], "{in_memory:?}");
 }
 
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_database_counts_stored_bytes_alike() {
+    let Some(store) = crate::cluster::store().await else { return };
+    assert_eq!(live(Arc::new(store)).await, live(Arc::new(MemoryStore::default())).await);
+}
+
 /// Removes every sum from a store, as one of an earlier version has none.
 fn forget_sums(dir: &Path) {
     let database = fjall::Database::builder(dir).open().unwrap();

@@ -10,10 +10,10 @@ use aptix_model::wire::v1;
 use aptix_server::dispatcher::Settings;
 use aptix_server::options::Options;
 use aptix_server::store::Store;
-use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::memory::MemoryStore;
 use tonic::Code;
 
+use crate::place::{Place, durable};
 use crate::server::{
     Server, applied, assert_refused, create_file, create_text, edit_of, failed, line_patch, next, next_event, refusal,
     submit,
@@ -146,11 +146,13 @@ async fn a_request_id_identifies_one_batch() {
     assert_eq!(client.batches.get_batch(by_request).await.unwrap().into_inner().batch, Some(first));
 }
 
+durable! {
+    a_stored_batch_is_answered_although_it_would_be_refused_now,
+}
+
 /// A retry is answered with the stored batch although the server, restarted with smaller limits, would not store it now.
-#[tokio::test]
-async fn a_stored_batch_is_answered_although_it_would_be_refused_now() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::over(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), Options::default());
+async fn a_stored_batch_is_answered_although_it_would_be_refused_now(place: Place) {
+    let server = Server::over(place.open().await, Options::default());
     let request = submit("w", "r1", vec![line_patch("app/a.txt")]);
     let stored = server.connect().await.submit(request.clone()).await.unwrap();
     server.stop().await.unwrap();
@@ -158,7 +160,7 @@ async fn a_stored_batch_is_answered_although_it_would_be_refused_now() {
     let limits = Limits { text_bytes: "batch-key".len() - 1, ..Limits::DEFAULT };
     let dispatch = Settings { limits, ..Settings::default() };
     let options = Options { dispatch, ..Options::default() };
-    let server = Server::over(Arc::new(EmbeddedStore::open(dir.path()).unwrap()), options);
+    let server = Server::over(place.open().await, options);
     let mut client = server.connect().await;
     let mut twin = client.clone();
     let (one, two) = tokio::join!(client.submit(request.clone()), twin.submit(request.clone()));

@@ -15,6 +15,7 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::{Code, Request};
 
 use crate::identity::{admin, authorize, bearer, make, new, one, store_with_workspaces, with};
+use crate::place::{Place, durable};
 use crate::server::{SOON, Server, create_text, submit};
 
 /// A call is admitted when its message has come: one that was begun before its token ended is refused, and does nothing.
@@ -46,11 +47,13 @@ async fn a_call_that_was_begun_with_a_good_token_is_refused_after_its_end() {
     assert!(listed.tokens.iter().all(|token| token.name != "kept"), "{listed:?}");
 }
 
+durable! {
+    changes_of_tokens_are_whole_and_one_after_the_other,
+}
+
 /// A change that nobody waits for any more is finished; one after the other, whatever comes at once.
-#[tokio::test]
-async fn changes_of_tokens_are_whole_and_one_after_the_other() {
-    let dir = tempfile::tempdir().unwrap();
-    let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+async fn changes_of_tokens_are_whole_and_one_after_the_other(place: Place) {
+    let store = place.open().await;
     let registry = Registry::load(Arc::clone(&store)).await.unwrap();
     let first = registry.create(new("first", Role::Reader, Scope::All, None));
     assert!(tokio::time::timeout(std::time::Duration::ZERO, first).await.is_err(), "it takes a flush");

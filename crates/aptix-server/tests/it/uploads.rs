@@ -6,12 +6,11 @@ use std::sync::Arc;
 use aptix_model::record::UnixMillis;
 use aptix_model::wire::v1;
 use aptix_server::options::Options;
-use aptix_server::store::Store;
-use aptix_server::store::embedded::EmbeddedStore;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
+use crate::place::{Place, durable};
 use crate::server::{Clients, SOON, Server, assert_refused, part_chunk, part_start, sha256};
 
 const MIB: usize = 1 << 20;
@@ -88,11 +87,15 @@ async fn cut_off(client: &mut Clients, all: &[u8], after: usize) {
     assert_eq!(received(client, &blob(all)).await, after);
 }
 
+durable! {
+    only_the_rest_is_sent_after_a_cut,
+    other_bytes_are_refused_by_digest,
+    an_unfinished_upload_outlives_the_store_and_is_swept_by_age,
+}
+
 /// After a cut at 60 of 64 MiB the rest alone is sent, and the blob is what it was announced as.
-#[tokio::test]
-async fn only_the_rest_is_sent_after_a_cut() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+async fn only_the_rest_is_sent_after_a_cut(place: Place) {
+    let store = place.open().await;
     let server = Server::over(store, Options::default());
     let mut client = server.connect().await;
     let all = patterned(64 * MIB);
@@ -126,10 +129,8 @@ async fn an_upload_goes_on_from_anything_that_there_is() {
 }
 
 /// Going on with other bytes is refused by digest, and nothing is kept; other sizes and workspaces have no part in an upload.
-#[tokio::test]
-async fn other_bytes_are_refused_by_digest() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+async fn other_bytes_are_refused_by_digest(place: Place) {
+    let store = place.open().await;
     let server = Server::over(store, Options::default());
     let mut client = server.connect().await;
     let all = patterned(4 * MIB);
@@ -165,21 +166,19 @@ async fn two_callers_upload_one_blob_at_once() {
 }
 
 /// An upload that was cut off is there after the store is opened again, goes on, and is swept by age.
-#[tokio::test]
-async fn an_unfinished_upload_outlives_the_store_and_is_swept_by_age() {
-    let dir = tempfile::tempdir().unwrap();
+async fn an_unfinished_upload_outlives_the_store_and_is_swept_by_age(place: Place) {
     let (all, swept) = (patterned(3 * MIB), patterned(4 * MIB));
     {
-        let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
-        let server = Server::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+        let store = place.open().await;
+        let server = Server::over(Arc::clone(&store), Options::default());
         let mut client = server.connect().await;
         cut_off(&mut client, &all, 2 * MIB).await;
         cut_off(&mut client, &swept, 2 * MIB).await;
         drop(client);
         server.stop().await.unwrap();
     }
-    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
-    let server = Server::over(Arc::clone(&store) as Arc<dyn Store>, Options::default());
+    let store = place.open().await;
+    let server = Server::over(Arc::clone(&store), Options::default());
     let mut client = server.connect().await;
     assert_eq!(received(&mut client, &blob(&all)).await, 2 * MIB);
     resume(&mut client, &all, 2 * MIB).await.unwrap();

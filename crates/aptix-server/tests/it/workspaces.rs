@@ -1,15 +1,14 @@
 //! Workspaces for readers: which there are, what they count, and their events, filtered.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::watch_workspace_response::Message;
 use aptix_server::dispatcher::Settings;
 use aptix_server::options::Options;
-use aptix_server::store::embedded::EmbeddedStore;
 use tonic::{Code, Status, Streaming};
 
+use crate::place::{Place, durable};
 use crate::server::{
     Clients, SOON, Server, applied, assert_refused, create_text, failed, fields, line_patch, next, refusal, submit,
 };
@@ -329,12 +328,13 @@ async fn all(client: &mut Clients) -> Vec<(String, u64, u64)> {
     }
 }
 
+durable! {
+    workspaces_are_listed_with_what_they_count,
+}
+
 /// Workspaces are listed by id, page by page, with what they count; also after the server was started again.
-#[tokio::test]
-async fn workspaces_are_listed_with_what_they_count() {
-    let dir = tempfile::tempdir().unwrap();
-    let open = || Arc::new(EmbeddedStore::open(dir.path()).unwrap());
-    let server = Server::over(open(), Options::default());
+async fn workspaces_are_listed_with_what_they_count(place: Place) {
+    let server = Server::over(place.open().await, Options::default());
     let mut client = server.connect().await;
     three_batches(&mut client).await;
     client.upload("only-a-blob", b"x").await.unwrap();
@@ -356,7 +356,7 @@ async fn workspaces_are_listed_with_what_they_count() {
     drop(client);
     server.stop().await.unwrap();
 
-    let server = Server::over(open(), Options::default());
+    let server = Server::over(place.open().await, Options::default());
     let mut client = server.connect().await;
     assert_eq!(all(&mut client).await, expected);
     let get = v1::GetWorkspaceRequest { workspace_id: "w-2".to_owned() };

@@ -13,7 +13,7 @@ const STEPS: usize = 45;
 
 /// What is wrong with a history, if anything is.
 async fn play(kind: Kind, steps: &[Step]) -> Option<String> {
-    let mut world = World::new(kind);
+    let mut world = World::new(kind).await;
     for (number, step) in steps.iter().enumerate() {
         if let Err(why) = world.step(*step).await {
             return Some(format!("step {number}, {step:?}: {why}"));
@@ -76,6 +76,14 @@ async fn no_named_blob_is_ever_swept_in_memory() {
 #[tokio::test]
 async fn no_named_blob_is_ever_swept() {
     hold(Kind::Embedded, 0..24).await;
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn no_named_blob_is_ever_swept_in_a_database() {
+    if crate::cluster::Database::new().is_some() {
+        hold(Kind::Postgres, 0..6).await;
+    }
 }
 
 /// The control: a store that does not know what files name.

@@ -21,6 +21,8 @@ use tokio::task::JoinSet;
 
 use super::forgetful::{Files, Forgetful};
 use super::history::{BLOBS, PATHS, Step};
+#[cfg(feature = "postgres")]
+use crate::cluster::Database;
 use crate::sample::file;
 use crate::store_contract::{batch, prepared, step, workspace};
 
@@ -38,6 +40,9 @@ pub(super) enum Kind {
     /// It removes nothing, and takes whatever it is given.
     Memory,
     Embedded,
+    /// In a database.
+    #[cfg(feature = "postgres")]
+    Postgres,
     /// The embedded one with a defect.
     Forgetful,
 }
@@ -72,6 +77,8 @@ struct Upload {
 pub(super) struct World {
     kind: Kind,
     dir: TempDir,
+    #[cfg(feature = "postgres")]
+    database: Option<Database>,
     files_aside: Files,
     store: Option<Arc<dyn Store>>,
     sweeps: JoinSet<Result<usize, StoreError>>,
@@ -109,10 +116,12 @@ fn said(error: StoreError) -> String {
 }
 
 impl World {
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(super) async fn new(kind: Kind) -> Self {
         let mut world = Self {
             kind,
             dir: tempfile::tempdir().unwrap(),
+            #[cfg(feature = "postgres")]
+            database: (kind == Kind::Postgres).then(|| Database::new().unwrap()),
             files_aside: Files::default(),
             store: None,
             sweeps: JoinSet::new(),
@@ -123,17 +132,27 @@ impl World {
             uploads: Vec::new(),
             certain: [Certain::Nothing; BLOBS],
         };
-        world.open();
+        world.open().await;
         world
     }
 
-    fn open(&mut self) {
+    async fn open(&mut self) {
         let embedded = || EmbeddedStore::open(self.dir.path()).unwrap();
         self.store = Some(match self.kind {
             Kind::Memory => Arc::new(MemoryStore::default()),
             Kind::Embedded => Arc::new(embedded()),
+            #[cfg(feature = "postgres")]
+            Kind::Postgres => Arc::new(self.database.as_ref().unwrap().open().await),
             Kind::Forgetful => Arc::new(Forgetful { inner: embedded(), files: Arc::clone(&self.files_aside) }),
         });
+    }
+
+    fn is_in_a_database(&self) -> bool {
+        match self.kind {
+            #[cfg(feature = "postgres")]
+            Kind::Postgres => true,
+            _ => false,
+        }
     }
 
     fn store(&self) -> Arc<dyn Store> {
@@ -390,11 +409,12 @@ impl World {
         }
         self.sweeps.shutdown().await;
         self.sweeps_all = false;
-        if closed {
+        // Another process takes a database over when the former one has let go of it.
+        if closed || self.is_in_a_database() {
             self.store().close().await.map_err(said)?;
         }
         self.store = None;
-        self.open();
+        self.open().await;
         self.uploads.clear();
         self.certain = self.certain.map(|certain| certain.min(Certain::UntilSwept));
         Ok(())
@@ -444,7 +464,8 @@ impl World {
         self.swept().await?;
         self.check().await?;
         for blob in 0..BLOBS {
-            if self.kind == Kind::Embedded && !self.is_named(blob) && self.has(blob).await? {
+            let is_swept = self.kind == Kind::Embedded || self.is_in_a_database();
+            if is_swept && !self.is_named(blob) && self.has(blob).await? {
                 return Err(format!("nothing names blob {blob}, and it is there"));
             }
         }

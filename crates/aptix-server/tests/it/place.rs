@@ -1,0 +1,57 @@
+//! Where a durable store is opened, and opened again: a data directory, or a database.
+
+use std::sync::Arc;
+
+use aptix_server::store::Store;
+use aptix_server::store::embedded::EmbeddedStore;
+
+/// A place for one store.
+pub(crate) enum Place {
+    /// A data directory.
+    Directory(tempfile::TempDir),
+    /// A database in PostgreSQL.
+    #[cfg(feature = "postgres")]
+    Database(crate::cluster::Database),
+}
+
+impl Place {
+    /// A new data directory.
+    pub(crate) fn directory() -> Self {
+        Self::Directory(tempfile::tempdir().unwrap())
+    }
+
+    /// A new database; `None`, after announcing that the test is skipped, where there is no PostgreSQL.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn database() -> Option<Self> {
+        crate::cluster::Database::new().map(Self::Database)
+    }
+
+    /// Opens the store that is there. The one that was opened before is closed, or nothing holds it any more.
+    pub(crate) async fn open(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Directory(dir) => Arc::new(EmbeddedStore::open(dir.path()).unwrap()),
+            #[cfg(feature = "postgres")]
+            Self::Database(database) => Arc::new(database.open().await),
+        }
+    }
+}
+
+/// Runs tests, functions that take a place, with a data directory and with a database.
+macro_rules! durable {
+    ($($name:ident,)+) => {
+        mod directory {
+            $(#[tokio::test] async fn $name() {
+                super::$name(crate::place::Place::directory()).await;
+            })+
+        }
+        #[cfg(feature = "postgres")]
+        mod postgres {
+            $(#[tokio::test] async fn $name() {
+                let Some(place) = crate::place::Place::database() else { return };
+                super::$name(place).await;
+            })+
+        }
+    };
+}
+
+pub(crate) use durable;
