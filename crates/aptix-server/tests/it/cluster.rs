@@ -6,6 +6,7 @@
 //! file. The system does both at the end of a process, however it ends.
 
 use std::fs::File;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -19,6 +20,9 @@ use crate::skip::skip;
 /// The user who owns everything in a cluster; over a Unix socket no password is asked for.
 pub(crate) const USER: &str = "aptix";
 
+/// The port of a cluster that is reached over its Unix socket alone.
+const PORT: u16 = 5432;
+
 /// Settings of every cluster. What is durable stays as it is by default.
 const SETTINGS: &str = "shared_buffers = 16MB\nmax_connections = 200\nlisten_addresses = ''\nmax_wal_size = 256MB\n";
 
@@ -31,6 +35,7 @@ const END: &str = "\"$pg_ctl\" stop --silent --mode=immediate --pgdata \"$home/d
 /// A cluster, for as long as this is there or, if it is shared, any process of the tests.
 pub(crate) struct Cluster {
     home: PathBuf,
+    port: u16,
     /// Ends the keeper when it is closed.
     pipe: Option<ChildStdin>,
     keeper: Option<Child>,
@@ -69,42 +74,45 @@ pub(crate) async fn store() -> Option<PostgresStore> {
 }
 
 impl Cluster {
-    /// Starts a cluster of the test's own; `None`, after announcing that the test is skipped, where there is no PostgreSQL.
+    /// Starts a cluster of the test's own, which is reached over a Unix socket alone; `None`, after announcing that the test is
+    /// skipped, where there is no PostgreSQL.
     pub(crate) fn start() -> Option<Self> {
-        Self::with("", "")
-    }
-
-    /// Likewise, with more settings, and other rules for who may connect than the usual ones, if any are given.
-    pub(crate) fn with(settings: &str, access: &str) -> Option<Self> {
-        let cluster = Self::prepare(settings, access)?;
+        let cluster = Self::prepare("", PORT)?;
         cluster.start_again();
         Some(cluster)
     }
 
-    /// A cluster that does not run yet.
-    pub(crate) fn prepare(settings: &str, access: &str) -> Option<Self> {
-        let base = Base::find()?;
-        let home = base.copy(settings, access);
+    /// One that is reached over TCP as well and does not run yet, with more settings.
+    pub(crate) fn over_tcp(settings: &str) -> Option<Self> {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        Self::prepare(&format!("listen_addresses = '127.0.0.1'\n{settings}"), port)
+    }
+
+    fn prepare(settings: &str, port: u16) -> Option<Self> {
+        let home = Base::find()?.copy(&format!("port = {port}\n{settings}"));
         let mut keeper = keeper(&format!("cat >/dev/null; {END}"), &home, "");
         let mut keeper = keeper.stdin(Stdio::piped()).spawn().unwrap();
-        Some(Self { home, pipe: keeper.stdin.take(), keeper: Some(keeper) })
+        Some(Self { home, port, pipe: keeper.stdin.take(), keeper: Some(keeper) })
     }
 
     /// The address of a database over the Unix socket.
     pub(crate) fn address(&self, database: &str) -> String {
-        format!("postgres://{USER}@/{database}?host={}", self.home.display())
+        format!("postgres://{USER}@/{database}?host={}&port={}", self.home.display(), self.port)
+    }
+
+    /// The port, over TCP too if the cluster was made so.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
     }
 
     /// Where the files of the cluster are.
-    pub(crate) fn data(&self) -> PathBuf {
+    fn data(&self) -> PathBuf {
         self.home.join("data")
     }
 
-    /// Gives a file to the cluster, which its processes alone can read; answers its path.
-    pub(crate) fn put(&self, name: &str, content: &str) -> PathBuf {
-        let path = self.data().join(name);
-        write_file(&path, content);
-        path
+    /// Puts a file into the cluster's directory, which its processes alone can read.
+    pub(crate) fn put(&self, name: &str, content: &str) {
+        write_file(&self.data().join(name), content);
     }
 
     /// Creates a database.
@@ -116,7 +124,18 @@ impl Cluster {
     pub(crate) fn sql(&self, database: &str, statement: &str) -> String {
         let mut psql = Command::new(programs().unwrap().join("psql"));
         psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"]);
-        psql.args(["--username", USER, "--dbname", database, "--command", statement, "--host"]).arg(&self.home);
+        psql.args([
+            "--port",
+            &self.port.to_string(),
+            "--username",
+            USER,
+            "--dbname",
+            database,
+            "--command",
+            statement,
+            "--host",
+        ])
+        .arg(&self.home);
         String::from_utf8(finished(psql).stdout).unwrap().trim().to_owned()
     }
 
@@ -129,11 +148,6 @@ impl Cluster {
     /// Stops it without an orderly end: what was not flushed is lost, as in a crash.
     pub(crate) fn stop_immediately(&self) {
         finished(self.pg_ctl(&["stop", "--mode=immediate"]));
-    }
-
-    /// Stops it in order: what connections did is finished or undone.
-    pub(crate) fn stop(&self) {
-        finished(self.pg_ctl(&["stop", "--mode=fast"]));
     }
 
     /// Starts it again, after it was stopped or killed.
@@ -190,9 +204,9 @@ fn join() -> Option<(Cluster, File)> {
     let note = base.dir.join("shared");
     let home = std::fs::read_to_string(&note).unwrap_or_default();
     if !home.is_empty() && std::os::unix::net::UnixStream::connect(Path::new(&home).join(".s.PGSQL.5432")).is_ok() {
-        return Some((Cluster { home: home.into(), pipe: None, keeper: None }, users));
+        return Some((Cluster { home: home.into(), port: PORT, pipe: None, keeper: None }, users));
     }
-    let cluster = Cluster { home: base.copy("", ""), pipe: None, keeper: None };
+    let cluster = Cluster { home: base.copy(""), port: PORT, pipe: None, keeper: None };
     let wait = "while flock --exclusive \"$lock\" true; do sleep 1; flock --exclusive --nonblock \"$lock\" sh -c \"$end\" && exit; done";
     let users_lock = base.dir.join("users.lock");
     let mut keeper = keeper(&format!("end='{END}'; {wait}"), &cluster.home, users_lock.to_str().unwrap());
@@ -251,7 +265,7 @@ impl Base {
     }
 
     /// A directory with a cluster that does not run yet. Its path is short enough for a socket.
-    fn copy(&self, settings: &str, access: &str) -> PathBuf {
+    fn copy(&self, settings: &str) -> PathBuf {
         let home = finished(as_owner("mktemp", &["--directory", "/tmp/aptix-postgres-XXXXXXXX"]));
         let home = PathBuf::from(String::from_utf8(home.stdout).unwrap().trim());
         let at = home.to_str().unwrap();
@@ -260,7 +274,7 @@ impl Base {
         finished(as_owner("chmod", &["0755", at]));
         let settings = format!("{SETTINGS}unix_socket_directories = '{at}'\n{settings}\n");
         write_file(&home.join("data/postgresql.auto.conf"), &settings);
-        write_file(&home.join("data/pg_hba.conf"), if access.is_empty() { ACCESS } else { access });
+        write_file(&home.join("data/pg_hba.conf"), ACCESS);
         home
     }
 }

@@ -50,6 +50,8 @@ mod parts;
 mod paths;
 mod place;
 mod plan_store;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod prepared;
 mod process;
 mod questions;
