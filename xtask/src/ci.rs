@@ -25,6 +25,10 @@ pub(crate) fn ci() -> Result<()> {
     for features in ["", "agent", "mcp", "cli"] {
         step(&format!("the client with features \"{features}\" alone"), || client_alone(features))?;
     }
+    step("the server without PostgreSQL", || {
+        let clippy = ["clippy", "--locked", "--package", "aptix-server", "--all-targets", "--", "-D", "warnings"];
+        run(cargo().args(clippy))
+    })?;
     step("what the client as a library depends on", library_dependencies)?;
     step("the fuzz targets", fuzz_targets)?;
     step("dependencies (cargo deny check)", dependencies)?;
