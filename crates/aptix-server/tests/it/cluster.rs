@@ -210,9 +210,10 @@ fn join() -> Option<(Cluster, File)> {
     let wait = "while flock --exclusive \"$lock\" true; do sleep 1; flock --exclusive --nonblock \"$lock\" sh -c \"$end\" && exit; done";
     let users_lock = base.dir.join("users.lock");
     let mut keeper = keeper(&format!("end='{END}'; {wait}"), &cluster.home, users_lock.to_str().unwrap());
-    cluster.start_again();
+    // First of all: whatever ends this process, the cluster has a keeper.
     #[expect(clippy::zombie_processes, reason = "it outlives this process")]
     keeper.stdin(Stdio::null()).spawn().unwrap();
+    cluster.start_again();
     write_file(&note, cluster.home.to_str().unwrap());
     Some((cluster, users))
 }
