@@ -25,8 +25,9 @@ use aptix_server::store::session::ModeChange;
 use aptix_server::store::{BatchSelector, Lease, LocalBatch, Store, StoreError, UploadId};
 use fjall::{Database, KeyspaceCreateOptions};
 
+use crate::place::healing;
 use crate::sample;
-use crate::store_contract::{append, batch, healing, step, workspace};
+use crate::store_contract::{append, batch, step, workspace};
 
 const ENDED: Ended = Ended { at: UnixMillis(77), how: Ending::Revoked };
 

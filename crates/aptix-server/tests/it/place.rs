@@ -1,9 +1,11 @@
 //! Where a durable store is opened, and opened again: a data directory, or a database.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use aptix_server::store::Store;
 use aptix_server::store::embedded::EmbeddedStore;
+use aptix_server::store::healing::HealingStore;
 
 /// A place for one store.
 pub(crate) enum Place {
@@ -34,6 +36,12 @@ impl Place {
             Self::Database(database) => Arc::new(database.open().await),
         }
     }
+}
+
+/// A store in a directory that is opened again after a failed write.
+pub(crate) fn healing(dir: &Path) -> HealingStore {
+    let inner = dir.to_owned();
+    HealingStore::open(dir.to_owned(), move || Ok(Arc::new(EmbeddedStore::open(&inner)?))).unwrap()
 }
 
 /// Runs tests, functions that take a place, with a data directory and with a database.

@@ -14,7 +14,6 @@ use aptix_model::record::{BatchRecord, Preparation, Sent, Source, UnixMillis};
 use aptix_model::report::{Outcome, Report};
 use aptix_model::state::BatchState;
 use aptix_server::store::embedded::EmbeddedStore;
-use aptix_server::store::healing::HealingStore;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
     Appended, BatchSelector, CloudFile, Due, FileUpdate, Known, Lease, LeaseProof, Listed, Store, StoreError,
@@ -45,7 +44,7 @@ macro_rules! promised {
         mod healing {
             $(#[tokio::test] async fn $name() {
                 let dir = tempfile::tempdir().unwrap();
-                super::$name(super::with_empty_blob(super::healing(dir.path())).await).await;
+                super::$name(super::with_empty_blob(crate::place::healing(dir.path())).await).await;
             })+
         }
     };
@@ -56,11 +55,6 @@ pub(crate) async fn with_empty_blob<S: Store>(store: S) -> Arc<S> {
     let blob = BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 0 };
     store.commit_upload(UploadId(Uuid::from_u128(1)), workspace("w"), blob).await.unwrap();
     Arc::new(store)
-}
-
-pub(crate) fn healing(dir: &std::path::Path) -> HealingStore {
-    let inner = dir.to_owned();
-    HealingStore::open(dir.to_owned(), move || Ok(Arc::new(EmbeddedStore::open(&inner)?))).unwrap()
 }
 
 promised! {

@@ -14,7 +14,6 @@ use aptix_server::options::Options;
 use aptix_server::quota::{Allowance, QuotaRules};
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::embedded::verify::verify;
-use aptix_server::store::healing::HealingStore;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::retention::{Age, Limits, Retained, Retention};
 use aptix_server::store::size::stored_bytes;
@@ -127,18 +126,13 @@ async fn live(store: Arc<dyn Store>) -> Vec<u64> {
     seen
 }
 
-fn healing(dir: &Path) -> HealingStore {
-    let inner = dir.to_owned();
-    HealingStore::open(dir.to_owned(), move || Ok(Arc::new(EmbeddedStore::open(&inner)?))).unwrap()
-}
-
 /// What is stored is counted once, and by each store alike.
 #[tokio::test]
 async fn every_store_counts_stored_bytes_alike() {
     let [embedded, healed] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let in_memory = live(Arc::new(MemoryStore::default())).await;
     assert_eq!(live(Arc::new(EmbeddedStore::open(embedded.path()).unwrap())).await, in_memory);
-    assert_eq!(live(Arc::new(healing(healed.path()))).await, in_memory);
+    assert_eq!(live(Arc::new(crate::place::healing(healed.path()))).await, in_memory);
     let [before, .., last] = &in_memory[..] else { panic!("{in_memory:?}") };
     assert!(before < last && *last < in_memory[10], "{in_memory:?}");
 }
