@@ -11,9 +11,10 @@ use aptix_server::dispatcher::approvals::{Approval, Approvals};
 use aptix_server::options::Options;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::memory::MemoryStore;
-use aptix_server::store::{BatchSelector, Due, Store};
+use aptix_server::store::{BatchSelector, Due};
 use tonic::{Code, Status};
 
+use crate::place::every_store;
 use crate::server::{Clients, Server, assert_refused, create_text, next_event, submit};
 
 fn asking(workspaces: &[(&str, Approval)]) -> Approvals {
@@ -132,13 +133,7 @@ async fn a_batch_waits_for_a_person_and_its_steps_say_for_whom() {
 #[tokio::test]
 async fn a_batch_that_nobody_approves_expires() {
     let dir = tempfile::tempdir().unwrap();
-    let mut stores: Vec<Arc<dyn Store>> =
-        vec![Arc::new(MemoryStore::default()), Arc::new(EmbeddedStore::open(dir.path()).unwrap())];
-    #[cfg(feature = "postgres")]
-    if let Some(store) = crate::cluster::store().await {
-        stores.push(Arc::new(store));
-    }
-    for store in stores {
+    for store in every_store(dir.path()).await {
         let dispatch = Settings { expiry_sweep: Duration::from_secs(3600), ..Settings::default() };
         let options = Options { dispatch, ..Options::default() };
         let ask = asking(&[("w", Approval::Always)]);

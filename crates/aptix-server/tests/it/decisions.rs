@@ -8,11 +8,11 @@ use aptix_model::wire::v1;
 use aptix_server::dispatcher::approvals::{Approval, Approvals};
 use aptix_server::options::Options;
 use aptix_server::store::Store;
-use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::memory::MemoryStore;
 use tokio::task::JoinSet;
 use tonic::{Code, Status};
 
+use crate::place::every_store;
 use crate::server::{Clients, Server, assert_refused, create_text, submit};
 
 fn approval(id: &str, reviewer: &str) -> v1::ApproveBatchRequest {
@@ -62,16 +62,6 @@ fn refused_with<T: std::fmt::Debug>(answer: Result<T, Status>, words: &str) {
     assert_refused(answer, Code::FailedPrecondition, "INVALID_STATE", "");
 }
 
-async fn stores(dir: &std::path::Path) -> Vec<Arc<dyn Store>> {
-    let mut stores: Vec<Arc<dyn Store>> =
-        vec![Arc::new(MemoryStore::default()), Arc::new(EmbeddedStore::open(dir).unwrap())];
-    #[cfg(feature = "postgres")]
-    if let Some(store) = crate::cluster::store().await {
-        stores.push(Arc::new(store));
-    }
-    stores
-}
-
 fn asking(store: Arc<dyn Store>) -> Server {
     let ask = Approvals { usual: Approval::Always, workspaces: BTreeMap::new() };
     Server::asking(store, Options::default(), ask)
@@ -81,7 +71,7 @@ fn asking(store: Arc<dyn Store>) -> Server {
 #[tokio::test]
 async fn later_decisions_hear_of_the_first() {
     let dir = tempfile::tempdir().unwrap();
-    for store in stores(dir.path()).await {
+    for store in every_store(dir.path()).await {
         let server = asking(store);
         let mut client = server.connect().await;
         let id = held(&mut client, "approved").await;
@@ -119,7 +109,7 @@ async fn later_decisions_hear_of_the_first() {
 #[tokio::test]
 async fn of_decisions_at_once_one_is_the_first() {
     let dir = tempfile::tempdir().unwrap();
-    for store in stores(dir.path()).await {
+    for store in every_store(dir.path()).await {
         let server = asking(store);
         let mut client = server.connect().await;
         for round in 0..20 {

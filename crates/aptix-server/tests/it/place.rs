@@ -6,6 +6,7 @@ use std::sync::Arc;
 use aptix_server::store::Store;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::healing::HealingStore;
+use aptix_server::store::memory::MemoryStore;
 
 /// A place for one store.
 pub(crate) enum Place {
@@ -36,6 +37,16 @@ impl Place {
             Self::Database(database) => Arc::new(database.open().await),
         }
     }
+}
+
+/// A store of each kind: in memory, in this directory, and in a database where there is PostgreSQL.
+pub(crate) async fn every_store(dir: &Path) -> Vec<Arc<dyn Store>> {
+    let stores: [Arc<dyn Store>; 2] = [Arc::new(MemoryStore::default()), Arc::new(EmbeddedStore::open(dir).unwrap())];
+    #[cfg(feature = "postgres")]
+    let database = crate::cluster::store().await.map(|store| Arc::new(store) as Arc<dyn Store>);
+    #[cfg(not(feature = "postgres"))]
+    let database = None;
+    stores.into_iter().chain(database).collect()
 }
 
 /// A store in a directory that is opened again after a failed write.
