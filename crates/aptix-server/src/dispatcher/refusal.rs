@@ -78,11 +78,11 @@ impl From<StoreError> for Refusal {
             StoreError::Compacted { oldest } => return compacted(oldest, None),
             StoreError::Closed => shutting_down(),
             StoreError::BeingDeleted { workspace } => being_deleted(&workspace),
-            StoreError::ReadOnly { .. } => {
+            StoreError::ReadOnly { .. } | StoreError::TakenOver => {
                 tracing::error!(%error, "call refused by the store");
                 Failure::new(Reason::Unavailable, "the server's store takes no writes at present")
                     .detail(Detail::ReadOnly)
-                    .hint("call again later: the server tries its disk again and again, and its log says what fails")
+                    .hint("call again later: the server tries its store again and again, and its log says what fails")
             }
             StoreError::Corrupt { ref what, .. } => {
                 tracing::error!(%error, "call failed on a damaged record");
@@ -94,6 +94,8 @@ impl From<StoreError> for Refusal {
             | StoreError::NoRoom { .. }
             | StoreError::Unrestored { .. }
             | StoreError::InUse { .. }
+            | StoreError::OtherSchema { .. }
+            | StoreError::DatabaseInUse { .. }
             | StoreError::Failed { .. } => {
                 tracing::error!(%error, "call failed in the store");
                 Failure::new(Reason::Internal, "the server failed at its store")

@@ -62,7 +62,7 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Se
 pub enum StoreError {
     /// A write failed earlier, so nothing is written any more: what is on disk is no longer certain.
     #[error(
-        "the store takes no writes since one failed: {cause}; hint: free space on its disk, it is tried again and again"
+        "the store takes no writes since one failed: {cause}; hint: free space on its disk, or have its database take writes; it is tried again and again"
     )]
     ReadOnly {
         /// What failed then.
@@ -142,6 +142,32 @@ pub enum StoreError {
         /// The data directory.
         dir: String,
     },
+    /// Its tables have a version that this server does not know.
+    #[error(
+        "could not open the database: {database} has tables of version {found}, and this server knows versions up to {newest}; nothing \
+         was changed. Start the version of aptix-server that made them, or a newer one"
+    )]
+    OtherSchema {
+        /// The address of the database, without a password.
+        database: String,
+        /// The version of its tables.
+        found: u64,
+        /// The newest one that this server knows.
+        newest: u64,
+    },
+    /// Another server uses the database.
+    #[error(
+        "could not open the database: {database} is in use by another server, {by}; stop that one, or give this one another database"
+    )]
+    DatabaseInUse {
+        /// The address of the database, without a password.
+        database: String,
+        /// What is known of the other server.
+        by: String,
+    },
+    /// Another server took the database over while this one had lost its lock.
+    #[error("the store takes no writes any more: another server has taken its database over; stop this one")]
+    TakenOver,
     /// The system failed.
     #[error("the store could not {action}: {cause}")]
     Failed {
@@ -159,7 +185,7 @@ impl StoreError {
     /// Whether the same may be read later, or after another start: it is no finding about a record.
     #[must_use]
     pub const fn will_pass(&self) -> bool {
-        matches!(self, Self::ReadOnly { .. } | Self::Closed)
+        matches!(self, Self::ReadOnly { .. } | Self::TakenOver | Self::Closed)
     }
 }
 

@@ -1,58 +1,366 @@
 //! The store in a PostgreSQL database.
+//!
+//! Nothing in memory is taken for the truth: every write decides by rows that it reads in its own transaction, under a lock of the
+//! workspace's row. Batches, sessions and leases are written in groups (`committer.rs`), everything else in transactions of its own,
+//! which lock in the same order: the workspace's row first.
 
 pub mod address;
+mod backup;
+mod changes;
+mod committer;
+mod connections;
+mod counts;
+mod database;
+mod deletion;
+mod fault;
+mod files;
+mod flush;
+mod group;
+mod health;
+mod holder;
+mod job;
+mod load;
+mod numbers;
+mod open;
+mod reads;
+mod restore;
+mod retain;
+mod retention;
+mod rows;
+mod schema;
+mod sessions;
+mod sweep;
+mod tokens;
+mod uploads;
+mod workspaces;
+mod writes;
 
+use std::io::Write;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
-use aptix_model::id::HistoryId;
-use tokio::sync::watch;
-use uuid::Uuid;
+use aptix_model::batch::BlobRef;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{BatchId, HistoryId, Revision, SessionId, TokenName, WorkspaceId};
+use aptix_model::path::{DocPath, RootedPath};
+use aptix_model::record::{BatchRecord, UnixMillis};
+use aptix_model::token::{Ended, Token};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use self::address::Address;
-use super::wrapper::Wrapper;
-use super::{Answer, Store, StoreError, UploadId};
+use self::committer::{Groups, Order, gone};
+pub use self::counts::Asked;
+use self::database::Database;
+use self::health::State;
+use self::job::Job;
+use self::rows::{Needs, Rows};
+use self::writes::{Append, Decided};
+use super::access::{KeptToken, TokenAdded, Tokens};
+use super::backup_summary::Summary;
+use super::deletion::Deletion;
+use super::retention::{Age, Retained, Retention};
+use super::session::{ModeChange, ModeChanged, SessionState};
+use super::{
+    Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
+    LocalAppended, LocalBatch, Space, Store, StoreError, Transition, Transitioned, Unfinished, UploadId,
+    WorkspaceCounts,
+};
+use crate::cpu_pool::Turnkeeper;
+use crate::steady_clock::SteadyClock;
 
 /// Keeps everything in one PostgreSQL database.
 pub struct PostgresStore {
+    database: Arc<Database>,
     history: HistoryId,
+    orders: mpsc::Sender<Order>,
+    groups: Groups,
+    /// Uploads that are given up.
+    given_up: mpsc::Sender<UploadId>,
+    /// The time by which callers ask about blobs.
+    clock: Arc<SteadyClock>,
+    /// Cancelled when the store is closed or dropped.
+    closing: CancellationToken,
+    tasks: TaskTracker,
 }
 
 impl PostgresStore {
-    /// Opens the store in a database; creates its tables if there are none.
-    ///
-    /// # Errors
-    /// When the database cannot be used, or another server uses it.
-    pub async fn open(address: &Address) -> Result<Self, StoreError> {
-        let _ = address;
-        Ok(Self { history: HistoryId(Uuid::nil()) })
+    /// What was asked of PostgreSQL since the store was opened.
+    #[must_use]
+    pub fn asked(&self) -> Asked {
+        self.database.counts.so_far()
+    }
+
+    /// A write that goes into a group.
+    fn grouped<I: Send + Sync + 'static, T: Send + Sync + 'static>(
+        &self,
+        (workspace, bytes): (WorkspaceId, usize),
+        input: I,
+        needs: fn(&I, &mut Needs),
+        decide: fn(&I, &Rows) -> Decided<T>,
+    ) -> Answer<'_, T> {
+        let waited = Turnkeeper::waited().map(|waited| (waited, self.groups.ended()));
+        let (job, answer) = Job::new(workspace, bytes, input, needs, decide);
+        Box::pin(async move {
+            self.database.health.admit()?;
+            let order = Order::Write(Job { waited, ..job });
+            self.orders.send(order).await.map_err(|_| gone(&self.database))?;
+            answer.await.map_err(|_| gone(&self.database))?
+        })
+    }
+
+    /// What a part of the store answers that needs the database.
+    fn ask<'a, T: Send + 'a, F: Future<Output = Result<T, StoreError>> + Send + 'a>(
+        &'a self,
+        question: impl FnOnce(&'a Database) -> F,
+    ) -> Answer<'a, T> {
+        Box::pin(question(&self.database))
     }
 }
 
-impl Wrapper for PostgresStore {
-    fn ask<T: Send + 'static>(
-        &self,
-        call: &'static str,
-        _: impl for<'s> FnOnce(&'s dyn Store) -> Answer<'s, T> + Send + 'static,
-    ) -> Answer<'_, T> {
-        let cause = "it is not built yet".to_owned();
-        Box::pin(std::future::ready(Err(StoreError::Failed { action: call, cause })))
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.closing.cancel();
+    }
+}
+
+impl Store for PostgresStore {
+    fn append(&self, batch: BatchRecord) -> Answer<'_, Appended> {
+        let (workspace, new) = (batch.workspace.clone(), Append::new(batch));
+        self.grouped((workspace, new.content.len()), new, Append::needs, writes::append)
+    }
+
+    fn append_local(&self, local: LocalBatch) -> Answer<'_, LocalAppended> {
+        let of = (local.batch.workspace.clone(), writes::bytes_of(local.batch.report.as_ref()));
+        self.grouped(of, local, writes::needs_of_local, writes::append_local)
+    }
+
+    fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
+        let of = (step.workspace.clone(), writes::bytes_of(step.report.as_ref()));
+        self.grouped(of, step, writes::needs_of_step, writes::transition)
+    }
+
+    fn session(&self, workspace: WorkspaceId, session: SessionId) -> Answer<'_, Option<SessionState>> {
+        self.ask(|database| async move { reads::session(database, &workspace, &session).await })
+    }
+
+    fn set_mode(&self, change: ModeChange) -> Answer<'_, ModeChanged> {
+        self.grouped((change.workspace.clone(), 0), change, sessions::needs_of_mode, sessions::set_mode)
+    }
+
+    fn tokens(&self) -> Answer<'_, Tokens> {
+        self.ask(tokens::all)
+    }
+
+    fn add_token(&self, token: KeptToken) -> Answer<'_, TokenAdded> {
+        self.ask(|database| async move { database.write(|| tokens::add(database, &token)).await })
+    }
+
+    fn end_token(&self, name: TokenName, ended: Ended) -> Answer<'_, Option<Token>> {
+        self.ask(|database| async move { database.write(|| tokens::end(database, &name, ended)).await })
+    }
+
+    fn create_workspace(&self, workspace: WorkspaceId) -> Answer<'_, bool> {
+        self.grouped((workspace.clone(), 0), workspace, workspaces::needs, workspaces::create)
     }
 
     fn history(&self) -> HistoryId {
         self.history
     }
 
-    fn discard_upload(&self, _: UploadId) {}
+    fn grant_lease(&self, workspace: WorkspaceId, secret: Sha256Digest, roots: Vec<String>) -> Answer<'_, u64> {
+        let grant = workspaces::Grant { workspace: workspace.clone(), secret, roots };
+        self.grouped((workspace, 0), grant, workspaces::Grant::needs, workspaces::grant)
+    }
+
+    fn roots(&self, workspace: WorkspaceId) -> Answer<'_, Vec<String>> {
+        self.ask(|database| async move { reads::roots(database, &workspace).await })
+    }
+
+    fn lease(&self, workspace: WorkspaceId) -> Answer<'_, Lease> {
+        self.ask(|database| async move { reads::lease(database, &workspace).await })
+    }
+
+    fn digest(&self, workspace: WorkspaceId, revision: Revision) -> Answer<'_, Option<Sha256Digest>> {
+        self.ask(|database| async move { reads::digest_of(database, &workspace, revision).await })
+    }
+
+    fn newest(&self, workspace: WorkspaceId) -> Answer<'_, Option<Revision>> {
+        self.ask(|database| async move {
+            let counts = reads::counts(database, &workspace).await?;
+            Ok(counts.map(|counts| counts.newest))
+        })
+    }
+
+    fn counts(&self, workspace: WorkspaceId) -> Answer<'_, Option<WorkspaceCounts>> {
+        self.ask(|database| async move { reads::counts(database, &workspace).await })
+    }
+
+    fn used_bytes(&self, workspace: WorkspaceId) -> Answer<'_, u64> {
+        self.ask(|database| async move { reads::used_bytes(database, &workspace).await })
+    }
+
+    fn space(&self) -> Answer<'_, Option<Space>> {
+        // PostgreSQL tells its clients nothing of the disk that it writes to.
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    fn workspaces(&self, after: Option<WorkspaceId>, limit: usize) -> Answer<'_, Vec<ListedWorkspace>> {
+        // The server lists them every few seconds: so the clock notices in time what the time of day does.
+        let _ = self.clock.now();
+        self.ask(|database| async move { reads::workspaces(database, after.as_ref(), limit).await })
+    }
+
+    fn due(&self, now: UnixMillis, after: Option<DueKey>, limit: usize) -> Answer<'_, Vec<Due>> {
+        self.ask(|database| reads::due(database, now, after, limit))
+    }
+
+    fn batch(&self, workspace: WorkspaceId, which: BatchSelector) -> Answer<'_, Option<BatchRecord>> {
+        self.ask(|database| async move { reads::batch(database, &workspace, &which).await })
+    }
+
+    fn batches(&self, workspace: WorkspaceId, before: Option<Revision>, limit: usize) -> Answer<'_, Vec<Listed>> {
+        self.ask(|database| async move { reads::batches(database, &workspace, before, limit).await })
+    }
+
+    fn events(&self, workspace: WorkspaceId, after: Revision, limit: usize) -> Answer<'_, Vec<Listed>> {
+        self.ask(|database| async move { reads::events(database, &workspace, after, limit).await })
+    }
+
+    fn steps(&self, workspace: WorkspaceId, batch: BatchId, newest: Revision) -> Answer<'_, Vec<Event>> {
+        self.ask(|database| async move { reads::steps(database, &workspace, batch, newest).await })
+    }
+
+    fn file(&self, workspace: WorkspaceId, path: RootedPath) -> Answer<'_, Option<CloudFile>> {
+        self.ask(|database| async move { files::file(database, &workspace, &path).await })
+    }
+
+    fn files_with_key(&self, workspace: WorkspaceId, doc_path: DocPath) -> Answer<'_, Vec<CloudFile>> {
+        self.ask(|database| async move { files::files_with_key(database, &workspace, &doc_path).await })
+    }
+
+    fn files(&self, workspace: WorkspaceId, after: Option<RootedPath>, limit: usize) -> Answer<'_, Vec<ListedFile>> {
+        self.ask(|database| async move { files::files(database, &workspace, after.as_ref(), limit).await })
+    }
+
+    fn blob_sizes(&self, workspace: WorkspaceId, digests: Vec<Sha256Digest>) -> Answer<'_, Vec<Option<u64>>> {
+        let now = self.clock.now();
+        self.ask(move |database| async move { uploads::blob_sizes(database, &workspace, &digests, now).await })
+    }
+
+    fn blob_chunk(&self, workspace: WorkspaceId, digest: Sha256Digest, index: u32) -> Answer<'_, Option<Bytes>> {
+        self.ask(move |database| async move { uploads::blob_chunk(database, &workspace, digest, index).await })
+    }
+
+    fn claim_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
+        self.ask(move |database| async move {
+            database.write(|| uploads::claim(database, upload, &workspace, blob)).await
+        })
+    }
+
+    fn unfinished_upload(&self, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, Option<Unfinished>> {
+        let now = self.clock.now();
+        self.ask(move |database| async move { uploads::unfinished(database, &workspace, blob, now).await })
+    }
+
+    fn release_upload(&self, upload: UploadId, workspace: WorkspaceId, digest: Sha256Digest) -> Answer<'_, ()> {
+        let released = self.ask(move |database| async move {
+            database.write(|| uploads::release(database, upload, &workspace, digest)).await
+        });
+        Box::pin(async move {
+            released.await?;
+            self.discard_upload(upload);
+            Ok(())
+        })
+    }
+
+    fn upload_chunk(&self, upload: UploadId, index: u32) -> Answer<'_, Option<Bytes>> {
+        self.ask(move |database| uploads::upload_chunk(database, upload, index))
+    }
+
+    fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()> {
+        self.ask(move |database| async move {
+            database.write(|| uploads::put_chunk(database, upload, index, &bytes)).await
+        })
+    }
+
+    fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
+        let clock = Arc::clone(&self.clock);
+        Box::pin(async move {
+            let database = &*self.database;
+            let commit = || uploads::commit(database, upload, &workspace, blob, clock.now());
+            let committed = database.write(commit).await;
+            // The chunks of one that became no blob are removed.
+            self.discard_upload(upload);
+            committed
+        })
+    }
+
+    fn sweep_blobs(&self, before: UnixMillis) -> Answer<'_, usize> {
+        self.ask(move |database| sweep::sweep(database, before))
+    }
+
+    fn grow_older(&self, passed: Option<Duration>) -> Answer<'_, Age> {
+        self.ask(move |database| async move { database.write(|| workspaces::grow_older(database, passed)).await })
+    }
+
+    fn retain(&self, order: Retention) -> Answer<'_, Retained> {
+        self.ask(|database| async move { retain::retain(database, &order).await })
+    }
+
+    fn begin_deletion(&self, workspace: WorkspaceId, ended: Ended) -> Answer<'_, Option<Vec<TokenName>>> {
+        self.ask(move |database| async move { database.write(|| deletion::begin(database, &workspace, ended)).await })
+    }
+
+    fn continue_deletion(&self, workspace: WorkspaceId) -> Answer<'_, Option<Deletion>> {
+        self.ask(move |database| async move {
+            let step = database.write(|| deletion::step(database, &workspace)).await?;
+            sweep::remove_dropped(database).await?;
+            Ok(step)
+        })
+    }
+
+    fn deletions(&self) -> Answer<'_, Vec<WorkspaceId>> {
+        self.ask(reads::deletions)
+    }
+
+    fn back_up(&self, out: Box<dyn Write + Send>) -> Answer<'_, Summary> {
+        let history = self.history;
+        self.ask(move |database| backup::back_up(database, history, out))
+    }
+
+    fn discard_upload(&self, upload: UploadId) {
+        if self.given_up.try_send(upload).is_err() {
+            // A sweep removes it.
+            tracing::debug!(upload = %upload.0, "left to the next sweep: too many uploads are given up at once");
+        }
+    }
 
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(std::future::pending())
+        Box::pin(self.database.health.until(|state| matches!(state, State::Failed(_) | State::TakenOver)))
     }
 
     fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(std::future::pending())
+        Box::pin(self.database.health.until(|state| *state == State::Well))
     }
 
     fn reopenings(&self) -> watch::Receiver<u64> {
-        watch::channel(0).1
+        self.database.health.reopenings()
+    }
+
+    fn close(&self) -> Answer<'_, ()> {
+        Box::pin(async {
+            let (reply, written) = oneshot::channel();
+            self.orders.send(Order::Close(reply)).await.map_err(|_| gone(&self.database))?;
+            let _ = written.await;
+            self.database.health.close();
+            self.closing.cancel();
+            self.tasks.close();
+            self.tasks.wait().await;
+            self.database.close();
+            Ok(())
+        })
     }
 }

@@ -1,0 +1,169 @@
+//! What a group changes, as the rows that are written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{BatchId, FilePatchId, RequestId, Revision, SessionId, WorkspaceId};
+use aptix_model::path::{DocPath, RootedPath};
+use aptix_model::record::{BatchRecord, Source};
+
+use super::rows::{Batch, Found, In, NewEvent, Put, Rows, Workspace};
+use crate::store::retention::blobs_of;
+use crate::store::session::{self, is_in_flight};
+use crate::store::{CloudFile, UploadId};
+
+/// The columns of a batch that follow from its record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Columns {
+    pub(super) newest: Revision,
+    pub(super) state: &'static str,
+    pub(super) is_open: bool,
+    pub(super) in_flight: bool,
+    pub(super) is_plan: bool,
+    pub(super) has_content: bool,
+    pub(super) freed: Option<RequestId>,
+    pub(super) hunk: Option<FilePatchId>,
+    pub(super) session: Option<SessionId>,
+    pub(super) reverts: Option<BatchId>,
+    pub(super) replaces: Option<BatchId>,
+    pub(super) reverted_by: Option<BatchId>,
+    pub(super) expires: Option<u64>,
+}
+
+impl Columns {
+    pub(super) fn of(batch: &BatchRecord) -> Self {
+        let preparation = batch.preparation();
+        Self {
+            newest: batch.revision,
+            state: batch.state.word(),
+            is_open: batch.state.is_open(),
+            in_flight: is_in_flight(batch.state) && session::of(&batch.origin).is_some(),
+            is_plan: matches!(batch.source, Source::Prepared(_)),
+            has_content: batch.removed_content.is_none(),
+            freed: preparation.and_then(|preparation| preparation.freed.clone()),
+            hunk: batch.hunk(),
+            session: session::of(&batch.origin),
+            reverts: batch.reverts(),
+            replaces: preparation.and_then(|preparation| preparation.replaces),
+            reverted_by: batch.reverted_by,
+            expires: batch.expires().map(|expires| expires.0),
+        }
+    }
+}
+
+/// A new batch as it is written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct NewBatch {
+    pub(super) workspace: WorkspaceId,
+    pub(super) request: RequestId,
+    pub(super) columns: Columns,
+    pub(super) records: Batch,
+}
+
+/// What is written.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) workspaces: BTreeMap<WorkspaceId, Workspace>,
+    /// Workspaces whose rows this transaction created.
+    pub(super) created: BTreeSet<WorkspaceId>,
+    pub(super) new: BTreeMap<BatchId, NewBatch>,
+    pub(super) changed: BTreeMap<BatchId, (Columns, Vec<u8>)>,
+    pub(super) events: Vec<(WorkspaceId, NewEvent)>,
+    pub(super) requests: BTreeMap<In<RequestId>, BatchId>,
+    pub(super) hunks: BTreeMap<In<FilePatchId>, BatchId>,
+    pub(super) sessions: BTreeMap<In<SessionId>, Option<Vec<u8>>>,
+    pub(super) files: BTreeMap<In<RootedPath>, Option<CloudFile>>,
+    /// By how much the number of those changes that name a blob.
+    pub(super) names: BTreeMap<In<Sha256Digest>, i64>,
+    pub(super) batch_blobs: BTreeMap<(BatchId, Sha256Digest), u64>,
+    /// Blobs, with their size and the upload that their bytes came by.
+    pub(super) blobs: BTreeMap<In<Sha256Digest>, (UploadId, u64)>,
+}
+
+impl Changes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.workspaces.is_empty()
+            && self.changed.is_empty()
+            && self.sessions.is_empty()
+            && self.files.is_empty()
+            && self.requests.is_empty()
+    }
+
+    /// The bytes of what is written of batches.
+    pub(super) fn bytes(&self) -> usize {
+        let new = self.new.values().map(|new| new.records.content.len() + new.records.progress.len());
+        new.sum::<usize>() + self.changed.values().map(|(_, progress)| progress.len()).sum::<usize>()
+    }
+
+    /// Takes over what a write changes, so that the next one decides by it.
+    pub(super) fn apply(&mut self, rows: &mut Rows, puts: Vec<Put>) {
+        for put in puts {
+            match put {
+                Put::Workspace(id, row) => {
+                    self.workspaces.insert(id.clone(), (*row).clone());
+                    rows.workspaces.insert(id, Some(*row));
+                }
+                Put::New(batch, records) => self.add(rows, &batch, records),
+                Put::Changed(batch, records) => self.change(rows, &batch, records),
+                Put::InFlight(key, more) => {
+                    if let Some(of) = rows.sessions.get_mut(&key) {
+                        of.in_flight += more;
+                    }
+                }
+                Put::Event(workspace, event) => self.events.push((workspace, *event)),
+                Put::Request(key, batch) => {
+                    rows.requests.insert(key.clone(), Some(batch));
+                    self.requests.insert(key, batch);
+                }
+                Put::Hunk(key, batch) => {
+                    rows.hunks.insert(key.clone(), Some(batch));
+                    self.hunks.insert(key, batch);
+                }
+                Put::Session(key, record) => {
+                    rows.sessions.entry(key.clone()).or_default().record.clone_from(&record);
+                    self.sessions.insert(key, record);
+                }
+                Put::File(workspace, file) => self.put_file(rows, workspace, file),
+                Put::RemoveFile((workspace, path), key) => self.remove_file(rows, workspace, path, key),
+            }
+        }
+    }
+
+    fn add(&mut self, rows: &mut Rows, batch: &BatchRecord, records: Batch) {
+        for blob in blobs_of(&batch.batch) {
+            if self.batch_blobs.insert((batch.id, blob.sha256), blob.size_bytes).is_none() {
+                *self.names.entry((batch.workspace.clone(), blob.sha256)).or_default() += 1;
+            }
+        }
+        rows.batches.insert(batch.id, Found::Batch(records.clone()));
+        let (workspace, request) = (batch.workspace.clone(), batch.request_id.clone());
+        self.new.insert(batch.id, NewBatch { workspace, request, columns: Columns::of(batch), records });
+    }
+
+    fn change(&mut self, rows: &mut Rows, batch: &BatchRecord, records: Batch) {
+        let columns = Columns::of(batch);
+        match self.new.get_mut(&batch.id) {
+            Some(new) => (new.columns, new.records) = (columns, records.clone()),
+            None => drop(self.changed.insert(batch.id, (columns, records.progress.clone()))),
+        }
+        rows.batches.insert(batch.id, Found::Batch(records));
+    }
+
+    fn put_file(&mut self, rows: &mut Rows, workspace: WorkspaceId, file: CloudFile) {
+        let digest = file.content.sha256;
+        *self.names.entry((workspace.clone(), digest)).or_default() += 1;
+        let with_key = rows.files.entry((workspace.clone(), file.doc_path.clone())).or_default();
+        if let Some(former) = with_key.insert(file.path.clone(), digest) {
+            *self.names.entry((workspace.clone(), former)).or_default() -= 1;
+        }
+        self.files.insert((workspace, file.path.clone()), Some(file));
+    }
+
+    fn remove_file(&mut self, rows: &mut Rows, workspace: WorkspaceId, path: RootedPath, key: DocPath) {
+        let with_key = rows.files.entry((workspace.clone(), key)).or_default();
+        if let Some(former) = with_key.remove(&path) {
+            *self.names.entry((workspace.clone(), former)).or_default() -= 1;
+            self.files.insert((workspace, path), None);
+        }
+    }
+}

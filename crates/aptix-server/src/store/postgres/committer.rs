@@ -1,0 +1,227 @@
+//! The one task that writes batches, sessions and leases. It takes everything that waits, and writes it in one transaction with one
+//! commit. A workspace whose row another transaction holds is set apart: its writes are transactions of their own, so that the
+//! writes of others do not wait for it.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use aptix_model::id::WorkspaceId;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::database::{BEGIN, BEGIN_GROUP, Database};
+use super::fault::Fault;
+use super::group::{self, Ended, WRITTEN_BYTES};
+use super::job::Job;
+use crate::metrics::{self, Metric};
+use crate::store::StoreError;
+
+/// How many writes one group takes; as many as may wait.
+pub(super) const GROUP: usize = 256;
+
+/// Writes that wait for a workspace that is set apart.
+const APART: usize = 256;
+
+/// What the committer is asked for.
+pub(super) enum Order {
+    Write(Job),
+    /// Everything taken is written, and nothing more is taken.
+    Close(oneshot::Sender<()>),
+}
+
+/// How many groups have ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Groups(Arc<AtomicU64>);
+
+impl Groups {
+    pub(super) fn ended(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn end(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// The committer.
+pub(super) struct Committer {
+    database: Arc<Database>,
+    orders: mpsc::Receiver<Order>,
+    groups: Groups,
+    /// Writes that were put off for want of memory; they come first in the next group.
+    later: VecDeque<Job>,
+    /// Workspaces that are set apart, each with the writes that wait for it.
+    apart: HashMap<WorkspaceId, Vec<Job>>,
+    /// Transactions of workspaces that are set apart; each answers which one, and what was put off.
+    running: JoinSet<(WorkspaceId, Vec<Job>)>,
+}
+
+impl Committer {
+    pub(super) fn new(database: Arc<Database>, orders: mpsc::Receiver<Order>, groups: Groups) -> Self {
+        let (later, apart, running) = (VecDeque::new(), HashMap::new(), JoinSet::new());
+        Self { database, orders, groups, later, apart, running }
+    }
+
+    /// Serves until the store is closed or dropped.
+    pub(super) async fn run(mut self) {
+        loop {
+            let (jobs, close) = self.take().await;
+            let is_over = jobs.is_empty() && close.is_none();
+            if !jobs.is_empty() {
+                let (began, taken) = (Instant::now(), jobs.len());
+                self.group(jobs).await;
+                self.groups.end();
+                Metric::GroupWrites.observe(&[], metrics::count(taken));
+                Metric::StoreQueue.set(&[], metrics::count(self.orders.len()));
+                Metric::FlushSeconds.took(&[], began.elapsed());
+            }
+            if close.is_some() || is_over {
+                while !(self.later.is_empty() && self.running.is_empty()) {
+                    let jobs = self.later.drain(..).collect::<Vec<_>>();
+                    if !jobs.is_empty() {
+                        self.group(jobs).await;
+                    }
+                    if let Some(ended) = self.running.join_next().await {
+                        self.ended_apart(ended);
+                    }
+                }
+                if let Some(reply) = close {
+                    let _ = reply.send(());
+                }
+                return;
+            }
+        }
+    }
+
+    /// The writes of the next group; nothing once no more can come.
+    async fn take(&mut self) -> (Vec<Job>, Option<oneshot::Sender<()>>) {
+        let (mut jobs, mut bytes) = (Vec::new(), 0);
+        loop {
+            while let Some(job) = self.later.pop_front() {
+                self.admit(job, &mut jobs, &mut bytes);
+            }
+            if !jobs.is_empty() {
+                break;
+            }
+            let order = tokio::select! {
+                order = self.orders.recv() => order,
+                Some(ended) = self.running.join_next() => {
+                    self.ended_apart(ended);
+                    continue;
+                }
+            };
+            match order {
+                Some(Order::Write(job)) => self.admit(job, &mut jobs, &mut bytes),
+                Some(Order::Close(reply)) => return (jobs, Some(reply)),
+                None => return (jobs, None),
+            }
+        }
+        while jobs.len() < GROUP && bytes < WRITTEN_BYTES {
+            match self.orders.try_recv() {
+                Ok(Order::Write(job)) => self.admit(job, &mut jobs, &mut bytes),
+                Ok(Order::Close(reply)) => return (jobs, Some(reply)),
+                Err(_) => break,
+            }
+        }
+        (jobs, None)
+    }
+
+    /// Takes a write into the group, or behind the others of a workspace that is set apart.
+    fn admit(&mut self, mut job: Job, jobs: &mut Vec<Job>, bytes: &mut usize) {
+        if let Some((waited, asked)) = job.waited.take() {
+            waited.for_groups(self.groups.ended() - asked);
+        }
+        match self.apart.get_mut(&job.workspace) {
+            Some(waiting) if waiting.len() >= APART => job.work.answer(Err(Fault::Locked.into_error())),
+            Some(waiting) => waiting.push(job),
+            None => {
+                *bytes += job.bytes;
+                jobs.push(job);
+            }
+        }
+    }
+
+    async fn group(&mut self, mut jobs: Vec<Job>) {
+        if let Err(error) = self.database.health.admit() {
+            jobs.into_iter().for_each(|job| job.work.answer(Err(error.clone())));
+            return;
+        }
+        match twice(&self.database, BEGIN_GROUP, &mut jobs).await {
+            Ok(Ended { decided, later }) => {
+                decided.into_iter().for_each(|job| job.work.answer(Ok(())));
+                self.later.extend(later);
+            }
+            Err(Fault::Locked) => self.set_apart(jobs),
+            Err(fault) => {
+                let error = self.database.fault(fault);
+                jobs.into_iter().for_each(|job| job.work.answer(Err(error.clone())));
+            }
+        }
+    }
+
+    /// Carries out the writes of each workspace on their own.
+    fn set_apart(&mut self, jobs: Vec<Job>) {
+        let mut by_workspace = BTreeMap::<WorkspaceId, Vec<Job>>::new();
+        for job in jobs {
+            by_workspace.entry(job.workspace.clone()).or_default().push(job);
+        }
+        for (workspace, jobs) in by_workspace {
+            self.apart.insert(workspace.clone(), Vec::new());
+            self.start(workspace, jobs);
+        }
+    }
+
+    fn start(&mut self, workspace: WorkspaceId, mut jobs: Vec<Job>) {
+        let database = Arc::clone(&self.database);
+        self.running.spawn(async move {
+            match twice(&database, BEGIN, &mut jobs).await {
+                Ok(Ended { decided, later }) => {
+                    decided.into_iter().for_each(|job| job.work.answer(Ok(())));
+                    (workspace, later)
+                }
+                Err(fault) => {
+                    let error = database.fault(fault);
+                    jobs.into_iter().for_each(|job| job.work.answer(Err(error.clone())));
+                    (workspace, Vec::new())
+                }
+            }
+        });
+    }
+
+    /// Goes on with what waits for a workspace that is set apart, or takes its writes into groups again.
+    fn ended_apart(&mut self, ended: Result<(WorkspaceId, Vec<Job>), tokio::task::JoinError>) {
+        let (workspace, later) = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                // Its writes were answered by being dropped. Which workspace it was is not known: all are taken into groups again.
+                tracing::error!(%error, "a transaction of the store panicked");
+                self.later.extend(self.apart.drain().flat_map(|(_, jobs)| jobs));
+                return;
+            }
+        };
+        let mut jobs = later;
+        jobs.extend(self.apart.remove(&workspace).unwrap_or_default());
+        if !jobs.is_empty() {
+            self.apart.insert(workspace.clone(), Vec::new());
+            self.start(workspace, jobs);
+        }
+    }
+}
+
+/// Carries out a group; once more if PostgreSQL rolled it back for another transaction.
+async fn twice(database: &Database, begin: &str, jobs: &mut Vec<Job>) -> Result<Ended, Fault> {
+    match group::carry_out(database, begin, jobs).await {
+        Err(Fault::Conflict(_)) => group::carry_out(database, begin, jobs).await,
+        ended => ended,
+    }
+}
+
+/// Why no more writes are taken.
+pub(super) fn gone(database: &Database) -> StoreError {
+    match database.health.admit() {
+        Err(error) => error,
+        Ok(()) => StoreError::ReadOnly { cause: "its writer ended unasked".to_owned() },
+    }
+}

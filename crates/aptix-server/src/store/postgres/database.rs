@@ -1,0 +1,210 @@
+//! The database as every part of the store uses it: reads, and transactions that write.
+
+use std::time::Duration;
+
+use deadpool_postgres::{Object, Pool};
+use tokio::time::timeout;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Statement};
+use uuid::Uuid;
+
+use super::connections::Connector;
+use super::counts::Counts;
+use super::fault::Fault;
+use super::health::Health;
+use crate::store::StoreError;
+
+/// The values of a statement.
+pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// How every transaction begins that writes. Limits are set for the transaction: what is set for a connection is lost where a pooler
+/// hands it on.
+pub(super) const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '3s'; SET LOCAL statement_timeout = '30s'";
+/// The same for a group, which waits for no lock for long.
+pub(super) const BEGIN_GROUP: &str = "BEGIN; SET LOCAL lock_timeout = '250ms'; SET LOCAL statement_timeout = '30s'";
+
+/// Fails unless this server may write.
+pub(super) const HOLD: &str = "SELECT hold_store($1)";
+
+/// How long a read may take.
+const READ: Duration = Duration::from_secs(30);
+
+/// The database of a store.
+pub(super) struct Database {
+    pub(super) connector: Connector,
+    pool: Pool,
+    /// What the store's row has while this server may write.
+    pub(super) holder: Uuid,
+    pub(super) counts: Counts,
+    pub(super) health: Health,
+}
+
+impl Database {
+    pub(super) fn new(connector: Connector, holder: Uuid) -> Result<Self, StoreError> {
+        let pool = connector.pool()?;
+        Ok(Self { connector, pool, holder, counts: Counts::default(), health: Health::new() })
+    }
+
+    /// A connection.
+    pub(super) async fn client(&self) -> Result<Lent, Fault> {
+        Ok(Lent { client: Some(self.pool.get().await?), is_idle: true })
+    }
+
+    /// Closes every connection that is idle; the others are closed when they become idle.
+    pub(super) fn close(&self) {
+        self.pool.close();
+    }
+
+    /// Reads rows with one statement. One that found its connection closed is sent once more.
+    pub(super) async fn read(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
+        let read = async {
+            match self.read_once(sql, values).await {
+                Err(Fault::Unavailable(_)) => self.read_once(sql, values).await,
+                answered => answered,
+            }
+        };
+        let read = timeout(READ, read).await;
+        read.unwrap_or_else(|_| Err(Fault::Unavailable("a read took over 30 s".to_owned()))).map_err(Fault::into_error)
+    }
+
+    async fn read_once(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Fault> {
+        let mut client = self.client().await?;
+        client.is_idle = false;
+        let rows = client.rows(sql, values).await;
+        client.is_idle = true;
+        rows
+    }
+
+    /// Begins a transaction that writes.
+    pub(super) async fn begin(&self) -> Result<Transaction<'_>, Fault> {
+        let mut client = self.client().await?;
+        let hold = client.statement(HOLD).await?;
+        client.is_idle = false;
+        let object = client.object()?;
+        let values: Values<'_> = &[&self.holder];
+        let (began, held) = tokio::join!(biased; object.batch_execute(BEGIN), object.query(&hold, values));
+        if let Err(error) = began.and(held.map(drop)) {
+            // Closed with its transaction.
+            return Err(error.into());
+        }
+        Ok(Transaction { database: self, client })
+    }
+
+    /// Begins a transaction that fills a database without a store: it may take any time.
+    pub(super) async fn begin_empty(&self) -> Result<Transaction<'_>, Fault> {
+        let mut client = self.client().await?;
+        client.is_idle = false;
+        client.object()?.batch_execute("BEGIN; SET LOCAL lock_timeout = '3s'; SET LOCAL statement_timeout = 0").await?;
+        Ok(Transaction { database: self, client })
+    }
+
+    /// Carries out a write; once more if PostgreSQL rolled it back for another one.
+    pub(super) async fn write<T, F: Future<Output = Result<T, Fault>> + Send>(
+        &self,
+        attempt: impl Fn() -> F + Send + Sync,
+    ) -> Result<T, StoreError> {
+        self.health.admit()?;
+        let written = match attempt().await {
+            Err(Fault::Conflict(_)) => attempt().await,
+            written => written,
+        };
+        written.map_err(|fault| self.fault(fault))
+    }
+
+    /// What a caller is answered; the store's health follows from it.
+    pub(super) fn fault(&self, fault: Fault) -> StoreError {
+        self.health.note(&fault);
+        fault.into_error()
+    }
+
+    /// Sends a commit, and answers whether it is durable wherever it has to be.
+    pub(super) async fn commit(&self, commit: impl Future<Output = Result<(), Fault>>) -> Result<(), Fault> {
+        let before = self.connector.unconfirmed();
+        commit.await?;
+        if self.connector.unconfirmed() == before {
+            return Ok(());
+        }
+        Err(Fault::Unavailable("the wait for the synchronous standby was cancelled: it may lack the write".to_owned()))
+    }
+}
+
+/// A connection of the pool. It goes back only if no transaction was left open in it.
+pub(super) struct Lent {
+    client: Option<Object>,
+    is_idle: bool,
+}
+
+impl Lent {
+    pub(super) fn object(&self) -> Result<&Object, Fault> {
+        self.client.as_ref().ok_or_else(|| Fault::Failed("the connection was given back".to_owned()))
+    }
+
+    /// A transaction begins, or ended.
+    pub(super) fn set_idle(&mut self, is_idle: bool) {
+        self.is_idle = is_idle;
+    }
+
+    /// A prepared statement; prepared at its first use in a connection.
+    pub(super) async fn statement(&self, sql: &str) -> Result<Statement, Fault> {
+        Ok(self.object()?.prepare_cached(sql).await?)
+    }
+
+    pub(super) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Fault> {
+        let statement = self.statement(sql).await?;
+        Ok(self.object()?.query(&statement, values).await?)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if !self.is_idle
+            && let Some(client) = self.client.take()
+        {
+            // Not to the pool: dropped, the connection ends, and its transaction with it.
+            drop(Object::take(client));
+        }
+    }
+}
+
+/// A transaction that writes. Dropped, it is rolled back with its connection.
+pub(super) struct Transaction<'a> {
+    database: &'a Database,
+    client: Lent,
+}
+
+impl Transaction<'_> {
+    /// The rows that a statement answers.
+    pub(super) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Fault> {
+        self.client.rows(sql, values).await
+    }
+
+    /// The one row that a statement answers, if there is one.
+    pub(super) async fn row(&self, sql: &str, values: Values<'_>) -> Result<Option<Row>, Fault> {
+        Ok(self.rows(sql, values).await?.into_iter().next())
+    }
+
+    /// Changes rows; answers how many.
+    pub(super) async fn change(&self, sql: &str, values: Values<'_>) -> Result<u64, Fault> {
+        let statement = self.client.statement(sql).await?;
+        Ok(self.client.object()?.execute(&statement, values).await?)
+    }
+
+    /// The connection.
+    pub(super) const fn client(&self) -> &Lent {
+        &self.client
+    }
+
+    pub(super) async fn commit(mut self) -> Result<(), Fault> {
+        self.database.counts.other_commit();
+        let object = self.client.object()?;
+        self.database.commit(async { Ok(object.batch_execute("COMMIT").await?) }).await?;
+        self.client.is_idle = true;
+        Ok(())
+    }
+
+    pub(super) async fn roll_back(mut self) -> Result<(), Fault> {
+        self.client.object()?.batch_execute("ROLLBACK").await?;
+        self.client.is_idle = true;
+        Ok(())
+    }
+}

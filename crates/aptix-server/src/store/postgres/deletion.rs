@@ -1,0 +1,106 @@
+//! Deletes a workspace: its row says that it is being deleted, and what else is kept of it is removed in bounded transactions. The
+//! last one removes the row.
+
+use aptix_model::id::{TokenName, WorkspaceId};
+use aptix_model::token::Ended;
+
+use super::database::{Database, Transaction};
+use super::fault::Fault;
+use super::numbers::{get, number};
+use super::tokens;
+use super::uploads::lock_found;
+use crate::store::deletion::Deletion;
+
+/// Rows that one transaction removes.
+const MOST: i64 = 256;
+
+/// Begins a deletion; answers the tokens that end with it, or `None` if there is no such workspace.
+pub(super) async fn begin(
+    database: &Database,
+    workspace: &WorkspaceId,
+    ended: Ended,
+) -> Result<Option<Vec<TokenName>>, Fault> {
+    let transaction = database.begin().await?;
+    let sql = "SELECT known, deleting FROM workspaces WHERE name = $1 FOR NO KEY UPDATE";
+    let found = transaction.row(sql, &[&workspace.as_str()]).await?;
+    let (is_known, is_deleting) = found.map_or(Ok((false, false)), |row| Ok::<_, Fault>((get(&row, 0)?, get(&row, 1)?)))?;
+    if is_deleting || !is_known {
+        transaction.roll_back().await?;
+        return Ok(is_deleting.then(Vec::new));
+    }
+    transaction.change("UPDATE workspaces SET deleting = true WHERE name = $1", &[&workspace.as_str()]).await?;
+    let names = tokens::end_of(&transaction, workspace, ended).await?;
+    transaction.commit().await?;
+    Ok(Some(names))
+}
+
+/// The tables that are emptied of a workspace, with the columns that name a row.
+const TABLES: [(&str, &str); 5] = [
+    ("events", "revision"),
+    ("requests", "request"),
+    ("hunks", "hunk"),
+    ("sessions", "session"),
+    ("files", "path_key"),
+];
+
+/// Removes a bounded part of a workspace that is being deleted; `None` if it is not.
+pub(super) async fn step(database: &Database, workspace: &WorkspaceId) -> Result<Option<Deletion>, Fault> {
+    let transaction = database.begin().await?;
+    if lock_found(&transaction, workspace).await? != Some(true) {
+        transaction.roll_back().await?;
+        return Ok(None);
+    }
+    let mut left = MOST;
+    let batches = remove_batches(&transaction, workspace, left).await?;
+    left -= batches;
+    for (table, key) in TABLES {
+        if left <= 0 {
+            break;
+        }
+        let sql = format!(
+            "DELETE FROM {table} WHERE workspace = $1 AND {key} IN \
+             (SELECT {key} FROM {table} WHERE workspace = $1 ORDER BY workspace, {key} LIMIT $2)"
+        );
+        left -= signed(transaction.change(&sql, &[&workspace.as_str(), &left]).await?);
+    }
+    if left > 0 {
+        left -= remove_blobs(&transaction, workspace, left).await?;
+    }
+    let is_done = left > 0;
+    let sql = "UPDATE workspaces SET deleted_batches = deleted_batches + $2 WHERE name = $1 \
+        RETURNING deleted_batches, used_bytes, open_batches";
+    let row = transaction.row(sql, &[&workspace.as_str(), &batches]).await?;
+    let row = row.ok_or_else(|| Fault::Failed("the row of the workspace is gone".to_owned()))?;
+    let (batches, bytes, open_batches) = (number(get(&row, 0)?), number(get(&row, 1)?), number(get(&row, 2)?));
+    if is_done {
+        transaction.change("DELETE FROM workspaces WHERE name = $1", &[&workspace.as_str()]).await?;
+    }
+    transaction.commit().await?;
+    Ok(Some(Deletion { batches, bytes, open_batches, is_done }))
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+async fn remove_batches(transaction: &Transaction<'_>, workspace: &WorkspaceId, most: i64) -> Result<i64, Fault> {
+    let sql = "WITH gone AS (DELETE FROM batches WHERE id IN \
+            (SELECT id FROM batches WHERE workspace = $1 ORDER BY first LIMIT $2) RETURNING id), \
+        named AS (DELETE FROM batch_blobs WHERE batch IN (SELECT id FROM gone)) SELECT count(*) FROM gone";
+    let row = transaction.row(sql, &[&workspace.as_str(), &most]).await?;
+    row.map_or(Ok(0), |row| get(&row, 0))
+}
+
+/// Makes the blobs and the uploads of a workspace uploads that are dropped: their chunks are removed later.
+async fn remove_blobs(transaction: &Transaction<'_>, workspace: &WorkspaceId, most: i64) -> Result<i64, Fault> {
+    let sql = "WITH gone AS (DELETE FROM blobs WHERE workspace = $1 AND digest IN \
+            (SELECT digest FROM blobs WHERE workspace = $1 ORDER BY digest LIMIT $2) RETURNING upload), \
+        left_over AS (INSERT INTO uploads (id, dropped) SELECT upload, true FROM gone ON CONFLICT (id) DO UPDATE SET dropped = true) \
+        SELECT count(*) FROM gone";
+    let row = transaction.row(sql, &[&workspace.as_str(), &most]).await?;
+    let blobs: i64 = row.map_or(Ok(0), |row| get(&row, 0))?;
+    let sql = "UPDATE uploads SET workspace = NULL, digest = NULL, dropped = true WHERE id IN \
+        (SELECT id FROM uploads WHERE workspace = $1 ORDER BY id LIMIT $2)";
+    let uploads = transaction.change(sql, &[&workspace.as_str(), &(most - blobs)]).await?;
+    Ok(blobs + signed(uploads))
+}

@@ -1,0 +1,98 @@
+//! What ends a statement or a transaction before its answer, and what callers hear of it.
+
+use deadpool_postgres::PoolError;
+use tokio_postgres::Error;
+use tokio_postgres::error::DbError;
+
+use crate::store::StoreError;
+
+/// The code that the function `hold_store` of the schema fails with.
+const TAKEN_OVER: &str = "AP001";
+
+/// Why a statement or a transaction failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Fault {
+    /// The database takes no writes, or cannot be reached; it is tried again in the background.
+    Unavailable(String),
+    /// A lock was held by another transaction for too long.
+    Locked,
+    /// PostgreSQL rolled the transaction back because it got in the way of another one: it may be tried again.
+    Conflict(String),
+    /// Another server took the store over.
+    TakenOver,
+    /// Nothing that passes by itself.
+    Failed(String),
+    /// The store itself refuses.
+    Refused(StoreError),
+}
+
+impl Fault {
+    /// What a caller is answered.
+    pub(super) fn into_error(self) -> StoreError {
+        match self {
+            Self::Unavailable(cause) => StoreError::ReadOnly { cause },
+            Self::Locked => {
+                let cause = "another transaction holds a lock on the same rows; call again".to_owned();
+                StoreError::Failed { action: "write to PostgreSQL", cause }
+            }
+            Self::Conflict(cause) | Self::Failed(cause) => StoreError::Failed { action: "ask PostgreSQL", cause },
+            Self::TakenOver => StoreError::TakenOver,
+            Self::Refused(error) => error,
+        }
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        match error.as_db_error() {
+            Some(answered) => of_answer(answered),
+            // Neither sent nor answered: the connection is gone, or there was none.
+            None => Self::Unavailable(described(&error)),
+        }
+    }
+}
+
+impl From<PoolError> for Fault {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) => Self::from(error),
+            PoolError::Timeout(_) => Self::Unavailable("no connection to PostgreSQL became free in time".to_owned()),
+            PoolError::Closed => Self::Refused(StoreError::Closed),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+/// What PostgreSQL answered, by the class of its code.
+fn of_answer(error: &DbError) -> Fault {
+    let code = error.code().code();
+    let text = format!("{} (SQLSTATE {code})", error.message());
+    match code {
+        TAKEN_OVER => Fault::TakenOver,
+        "55P03" => Fault::Locked,
+        "40001" | "40P01" => Fault::Conflict(text),
+        // A connection is given up; resources are used up, the disk's among them; an administrator or a crash ends the connection; a
+        // standby takes no writes; the system refused a read or a write; authorization changed.
+        _ if ["08", "53", "58"].iter().any(|class| code.starts_with(class)) => Fault::Unavailable(text),
+        "57P01" | "57P02" | "57P03" | "57P05" | "25006" | "28000" | "28P01" | "3D000" => Fault::Unavailable(text),
+        _ => Fault::Failed(text),
+    }
+}
+
+/// An error with its causes.
+fn described(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,272 @@
+//! Writes what changed: each kind of row with one statement, all of them sent together with the commit.
+
+use std::pin::Pin;
+
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Statement};
+use uuid::Uuid;
+
+use super::changes::{Changes, Columns};
+use super::database::Lent;
+use super::fault::Fault;
+use super::numbers::column;
+use crate::store::records::record;
+
+const WORKSPACES: &str = "UPDATE workspaces w SET known = n.known, newest = n.newest, digest = n.digest, epoch = n.epoch, \
+    secret = n.secret, roots = n.roots, open_batches = n.open, used_bytes = n.used, sessions = n.sessions \
+    FROM unnest($1::text[], $2::bool[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bytea[], $7::bytea[], $8::bigint[], \
+    $9::bigint[], $10::bigint[]) AS n(name, known, newest, digest, epoch, secret, roots, open, used, sessions) \
+    WHERE w.name = n.name";
+const UNUSED: &str = "DELETE FROM workspaces WHERE name = ANY($1::text[])";
+const NEW: &str = "INSERT INTO batches (id, workspace, first, newest, state, is_open, in_flight, is_plan, has_content, request, \
+    freed, hunk, session, reverts, replaces, reverted_by, expires, content, progress) \
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::bool[], $7::bool[], $8::bool[], \
+    $9::bool[], $10::text[], $11::text[], $12::uuid[], $13::text[], $14::uuid[], $15::uuid[], $16::uuid[], $17::bigint[], \
+    $18::bytea[], $19::bytea[])";
+const CHANGED: &str = "UPDATE batches b SET newest = n.newest, state = n.state, is_open = n.is_open, in_flight = n.in_flight, \
+    freed = n.freed, reverted_by = n.reverted_by, expires = n.expires, progress = n.progress \
+    FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::bool[], $5::bool[], $6::text[], $7::uuid[], $8::bigint[], \
+    $9::bytea[]) AS n(id, newest, state, is_open, in_flight, freed, reverted_by, expires, progress) WHERE b.id = n.id";
+const EVENTS: &str = "INSERT INTO events (workspace, revision, batch, previous, record) \
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bytea[])";
+const REQUESTS: &str = "INSERT INTO requests (workspace, request, batch) \
+    SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[]) \
+    ON CONFLICT (workspace, request) DO UPDATE SET batch = excluded.batch";
+const HUNKS: &str = "INSERT INTO hunks (workspace, hunk, batch) SELECT * FROM unnest($1::text[], $2::uuid[], $3::uuid[]) \
+    ON CONFLICT (workspace, hunk) DO UPDATE SET batch = excluded.batch";
+const SESSIONS: &str = "INSERT INTO sessions (workspace, session, record) \
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[]) \
+    ON CONFLICT (workspace, session) DO UPDATE SET record = excluded.record";
+const NO_SESSIONS: &str = "DELETE FROM sessions s USING unnest($1::text[], $2::text[]) AS n(workspace, session) \
+    WHERE s.workspace = n.workspace AND s.session = n.session";
+const NO_FILES: &str = "DELETE FROM files f USING unnest($1::text[], $2::bytea[]) AS n(workspace, path) \
+    WHERE f.workspace = n.workspace AND f.path_key = sha256(n.path)";
+const FILES: &str = "INSERT INTO files (workspace, path, doc_path, digest, record) \
+    SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[]) \
+    ON CONFLICT (workspace, path_key) DO UPDATE \
+    SET doc_path = excluded.doc_path, digest = excluded.digest, record = excluded.record";
+const BLOBS: &str = "INSERT INTO blobs (workspace, digest, upload, size, seen) \
+    SELECT w, d, u, s, $5 FROM unnest($1::text[], $2::bytea[], $3::uuid[], $4::bigint[]) AS n(w, d, u, s)";
+const NAMES: &str = "UPDATE blobs b SET names = b.names + n.more \
+    FROM unnest($1::text[], $2::bytea[], $3::bigint[]) AS n(workspace, digest, more) \
+    WHERE b.workspace = n.workspace AND b.digest = n.digest";
+const BATCH_BLOBS: &str = "INSERT INTO batch_blobs (batch, digest, size) \
+    SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bigint[])";
+
+/// A value of a statement.
+type Value<'a> = Box<dyn ToSql + Sync + Send + 'a>;
+
+/// Statements with their values, in the order in which they are carried out.
+#[derive(Default)]
+struct Plan<'a>(Vec<(&'static str, Vec<Value<'a>>)>);
+
+impl<'a> Plan<'a> {
+    /// Adds a statement, if there is a row for it; the first value has one entry for each row.
+    fn add(&mut self, sql: &'static str, rows: usize, values: Vec<Value<'a>>) {
+        if rows > 0 {
+            self.0.push((sql, values));
+        }
+    }
+}
+
+/// A column of values.
+fn values<'a, T: ToSql + Sync + Send + 'a>(values: impl Iterator<Item = T>) -> Value<'a> {
+    Box::new(values.collect::<Vec<_>>())
+}
+
+/// Writes all changes and commits; answers what the commit came to. Everything is sent together.
+pub(super) async fn write(client: &Lent, changes: &Changes, seen: i64, end: Option<&str>) -> Result<(), Fault> {
+    let mut plan = Plan::default();
+    plan_workspaces(&mut plan, changes);
+    plan_batches(&mut plan, changes);
+    plan_events(&mut plan, changes);
+    plan_files(&mut plan, changes);
+    plan_blobs(&mut plan, changes, seen);
+    let mut statements: Vec<Statement> = Vec::new();
+    for (sql, _) in &plan.0 {
+        statements.push(client.statement(sql).await?);
+    }
+    let object = client.object()?;
+    let mut sent = Vec::<Pin<Box<dyn Future<Output = Result<(), Error>> + Send + '_>>>::new();
+    for (statement, (_, values)) in statements.iter().zip(&plan.0) {
+        let values = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect::<Vec<_>>();
+        sent.push(Box::pin(async move { object.execute(statement, &values).await.map(drop) }));
+    }
+    if let Some(end) = end {
+        sent.push(Box::pin(object.batch_execute(end)));
+    }
+    // The first failure is the cause: what follows it in a transaction fails for that alone, and a commit rolls back.
+    together(sent).await.into_iter().collect::<Result<(), Error>>().map_err(Fault::from)
+}
+
+/// Polls all futures in their order until each is done: statements are sent in the order in which they are polled first.
+async fn together<T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
+    let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        let mut is_pending = false;
+        for (future, done) in futures.iter_mut().zip(&mut done) {
+            if done.is_none() {
+                match future.as_mut().poll(context) {
+                    std::task::Poll::Ready(answer) => *done = Some(answer),
+                    std::task::Poll::Pending => is_pending = true,
+                }
+            }
+        }
+        if is_pending { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}
+
+fn plan_workspaces<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
+    let rows = || changes.workspaces.values();
+    plan.add(
+        WORKSPACES,
+        changes.workspaces.len(),
+        vec![
+            values(changes.workspaces.keys().map(|id| id.as_str())),
+            values(rows().map(|row| row.is_known)),
+            values(rows().map(|row| column(row.newest.0))),
+            values(rows().map(|row| row.digest.as_ref().map(|digest| digest.as_bytes().as_slice()))),
+            values(rows().map(|row| column(row.lease.epoch))),
+            values(rows().map(|row| row.lease.secret.as_ref().map(|digest| digest.as_bytes().as_slice()))),
+            values(rows().map(|row| row.roots.as_deref())),
+            values(rows().map(|row| column(row.open))),
+            values(rows().map(|row| column(row.used))),
+            values(rows().map(|row| column(row.sessions))),
+        ],
+    );
+    let unused: Vec<_> = changes.created.iter().filter(|id| !changes.workspaces.contains_key(*id)).collect();
+    plan.add(UNUSED, unused.len(), vec![values(unused.into_iter().map(|id| id.as_str()))]);
+}
+
+fn plan_batches<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
+    let new = || changes.new.values();
+    let columns = || new().map(|new| &new.columns);
+    plan.add(
+        NEW,
+        changes.new.len(),
+        vec![
+            values(changes.new.keys().map(|id| id.0)),
+            values(new().map(|new| new.workspace.as_str())),
+            values(new().map(|new| column(new.records.first.0))),
+            values(columns().map(|of| column(of.newest.0))),
+            values(columns().map(|of| of.state)),
+            values(columns().map(|of| of.is_open)),
+            values(columns().map(|of| of.in_flight)),
+            values(columns().map(|of| of.is_plan)),
+            values(columns().map(|of| of.has_content)),
+            values(new().map(|new| new.request.as_str())),
+            values(columns().map(freed)),
+            values(columns().map(|of| of.hunk.map(|hunk| hunk.0))),
+            values(columns().map(|of| of.session.as_ref().map(|session| session.as_str()))),
+            values(columns().map(|of| of.reverts.map(|id| id.0))),
+            values(columns().map(|of| of.replaces.map(|id| id.0))),
+            values(columns().map(reverted_by)),
+            values(columns().map(|of| of.expires.map(column))),
+            values(new().map(|new| new.records.content.as_slice())),
+            values(new().map(|new| new.records.progress.as_slice())),
+        ],
+    );
+    let changed = || changes.changed.values().map(|(columns, _)| columns);
+    plan.add(
+        CHANGED,
+        changes.changed.len(),
+        vec![
+            values(changes.changed.keys().map(|id| id.0)),
+            values(changed().map(|of| column(of.newest.0))),
+            values(changed().map(|of| of.state)),
+            values(changed().map(|of| of.is_open)),
+            values(changed().map(|of| of.in_flight)),
+            values(changed().map(freed)),
+            values(changed().map(reverted_by)),
+            values(changed().map(|of| of.expires.map(column))),
+            values(changes.changed.values().map(|(_, progress)| progress.as_slice())),
+        ],
+    );
+}
+
+fn freed(of: &Columns) -> Option<&str> {
+    of.freed.as_ref().map(|request| request.as_str())
+}
+
+fn reverted_by(of: &Columns) -> Option<Uuid> {
+    of.reverted_by.map(|id| id.0)
+}
+
+fn plan_events<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
+    let Changes { events, requests, hunks, sessions, .. } = changes;
+    let event = || events.iter().map(|(_, event)| event);
+    let of_events = vec![
+        values(events.iter().map(|(workspace, _)| workspace.as_str())),
+        values(event().map(|event| column(event.revision.0))),
+        values(event().map(|event| event.batch.0)),
+        values(event().map(|event| event.previous.map(|previous| column(previous.0)))),
+        values(event().map(|event| event.record.as_slice())),
+    ];
+    plan.add(EVENTS, events.len(), of_events);
+    let of_requests = vec![
+        values(requests.keys().map(|(workspace, _)| workspace.as_str())),
+        values(requests.keys().map(|(_, request)| request.as_str())),
+        values(requests.values().map(|batch| batch.0)),
+    ];
+    plan.add(REQUESTS, requests.len(), of_requests);
+    let of_hunks = vec![
+        values(hunks.keys().map(|(workspace, _)| workspace.as_str())),
+        values(hunks.keys().map(|(_, hunk)| hunk.0)),
+        values(hunks.values().map(|batch| batch.0)),
+    ];
+    plan.add(HUNKS, hunks.len(), of_hunks);
+    let gone: Vec<_> = sessions.iter().filter(|(_, record)| record.is_none()).map(|(key, _)| key).collect();
+    let of_gone = vec![values(gone.iter().map(|(w, _)| w.as_str())), values(gone.iter().map(|(_, id)| id.as_str()))];
+    plan.add(NO_SESSIONS, gone.len(), of_gone);
+    let kept: Vec<_> = sessions.iter().filter_map(|(key, record)| Some((key, record.as_deref()?))).collect();
+    let of_kept = vec![
+        values(kept.iter().map(|((workspace, _), _)| workspace.as_str())),
+        values(kept.iter().map(|((_, id), _)| id.as_str())),
+        values(kept.iter().map(|(_, record)| *record)),
+    ];
+    plan.add(SESSIONS, kept.len(), of_kept);
+}
+
+fn plan_files<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
+    let files = &changes.files;
+    let gone: Vec<_> = files.iter().filter(|(_, file)| file.is_none()).map(|(key, _)| key).collect();
+    let of_gone =
+        vec![values(gone.iter().map(|(w, _)| w.as_str())), values(gone.iter().map(|(_, path)| path.as_str().as_bytes()))];
+    plan.add(NO_FILES, gone.len(), of_gone);
+    let kept: Vec<_> = files.iter().filter_map(|((workspace, _), file)| Some((workspace, file.as_ref()?))).collect();
+    let of_kept = vec![
+        values(kept.iter().map(|(workspace, _)| workspace.as_str())),
+        values(kept.iter().map(|(_, file)| file.path.as_str().as_bytes())),
+        values(kept.iter().map(|(_, file)| file.doc_path.as_str().as_bytes())),
+        values(kept.iter().map(|(_, file)| file.content.sha256.as_bytes().as_slice())),
+        values(kept.iter().map(|(_, file)| record::encode_file(file).to_vec())),
+    ];
+    plan.add(FILES, kept.len(), of_kept);
+}
+
+fn plan_blobs<'a>(plan: &mut Plan<'a>, changes: &'a Changes, seen: i64) {
+    let Changes { names, batch_blobs, blobs, .. } = changes;
+    let of_blobs = vec![
+        values(blobs.keys().map(|(workspace, _)| workspace.as_str())),
+        values(blobs.keys().map(|(_, digest)| digest.as_bytes().as_slice())),
+        values(blobs.values().map(|(upload, _)| upload.0)),
+        values(blobs.values().map(|(_, size)| column(*size))),
+        Box::new(seen),
+    ];
+    plan.add(BLOBS, blobs.len(), of_blobs);
+    let names: Vec<_> = names.iter().filter(|(_, more)| **more != 0).collect();
+    let of_names = vec![
+        values(names.iter().map(|((workspace, _), _)| workspace.as_str())),
+        values(names.iter().map(|((_, digest), _)| digest.as_bytes().as_slice())),
+        values(names.iter().map(|(_, more)| **more)),
+    ];
+    plan.add(NAMES, names.len(), of_names);
+    let of_batches = vec![
+        values(batch_blobs.keys().map(|(batch, _)| batch.0)),
+        values(batch_blobs.keys().map(|(_, digest)| digest.as_bytes().as_slice())),
+        values(batch_blobs.values().copied().map(column)),
+    ];
+    plan.add(BATCH_BLOBS, batch_blobs.len(), of_batches);
+}

@@ -1,0 +1,104 @@
+//! One group of writes: one transaction, which reads what they need, lets them decide one after the other, and writes what they
+//! change. Where nothing needs a further look, PostgreSQL is waited for twice.
+
+use super::changes::Changes;
+use super::database::Database;
+use super::fault::Fault;
+use super::job::Job;
+use super::rows::{Needs, Rows, Stop};
+use super::{flush, load};
+
+/// Bytes that one group writes at most, beside its first write.
+pub(super) const WRITTEN_BYTES: usize = 32 << 20;
+
+/// How often the writes of a group may ask for more rows: an early version's sessions and chains of reverts take a few.
+const ROUNDS: usize = 8;
+
+/// What came of a group.
+pub(super) struct Ended {
+    /// Writes that decided, and whether their transaction was committed.
+    pub(super) decided: Vec<Job>,
+    /// Writes for which this group had no more memory.
+    pub(super) later: Vec<Job>,
+}
+
+/// Carries out a group; the jobs stay with the caller if that fails.
+///
+/// # Errors
+/// Why nothing was written, or why that is not certain.
+pub(super) async fn carry_out(database: &Database, begin: &str, jobs: &mut Vec<Job>) -> Result<Ended, Fault> {
+    let mut client = database.client().await?;
+    let mut needs = Needs::default();
+    jobs.iter().for_each(|job| job.work.needs(&mut needs));
+    let (mut rows, mut changes) = (Rows::default(), Changes::default());
+    client.set_idle(false);
+    database.counts.round_trip();
+    changes.created = match load::begin(&client, (begin, database.holder), &needs, &mut rows).await {
+        Ok(created) => created,
+        Err(fault) => {
+            // A lock that was not free is no fault of the connection.
+            if client.object()?.batch_execute("ROLLBACK").await.is_ok() {
+                client.set_idle(true);
+            }
+            return Err(fault);
+        }
+    };
+    let mut later = vec![false; jobs.len()];
+    let mut undecided: Vec<usize> = (0..jobs.len()).collect();
+    for round in 0.. {
+        let (missing, left) = decide(jobs, undecided, &mut rows, &mut changes, &mut later);
+        undecided = left;
+        if undecided.is_empty() {
+            break;
+        }
+        if round == ROUNDS {
+            for index in undecided {
+                later.get_mut(index).into_iter().for_each(|later| *later = true);
+            }
+            break;
+        }
+        database.counts.round_trip();
+        load::more(&client, &missing, &mut rows).await?;
+    }
+    database.counts.round_trip();
+    if changes.is_empty() && changes.created.is_empty() {
+        client.object()?.batch_execute("ROLLBACK").await?;
+    } else {
+        database.counts.commit();
+        database.commit(flush::write(&client, &changes, 0, Some("COMMIT"))).await?;
+    }
+    client.set_idle(true);
+    let mut ended = Ended { decided: Vec::new(), later: Vec::new() };
+    for (job, is_later) in std::mem::take(jobs).into_iter().zip(later) {
+        if is_later { ended.later.push(job) } else { ended.decided.push(job) }
+    }
+    Ok(ended)
+}
+
+/// Lets writes decide; answers what is missing, and for which of them.
+fn decide(
+    jobs: &mut [Job],
+    undecided: Vec<usize>,
+    rows: &mut Rows,
+    changes: &mut Changes,
+    later: &mut [bool],
+) -> (Needs, Vec<usize>) {
+    let (mut missing, mut left) = (Needs::default(), Vec::new());
+    for index in undecided {
+        let (Some(job), Some(is_later)) = (jobs.get_mut(index), later.get_mut(index)) else { continue };
+        // What writes decide is bounded by what they write, too: a step writes the report of its batch.
+        if changes.bytes() > WRITTEN_BYTES {
+            *is_later = true;
+            continue;
+        }
+        match job.work.decide(rows) {
+            Ok(puts) => changes.apply(rows, puts),
+            Err(Stop::Load(needs)) => {
+                missing.add(*needs);
+                left.push(index);
+            }
+            Err(Stop::Later | Stop::Error(_)) => *is_later = true,
+        }
+    }
+    (missing, left)
+}

@@ -1,0 +1,109 @@
+//! Whether the store takes writes.
+
+use tokio::sync::watch;
+
+use super::fault::Fault;
+use crate::store::StoreError;
+
+/// Whether the store takes writes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    Well,
+    /// A write failed, or the connection of the lock broke; it is tried again in the background.
+    Failed(String),
+    /// Another server took the store over: this one writes nothing any more.
+    TakenOver,
+    Closed,
+}
+
+/// The state, and who waits for it to change.
+pub(super) struct Health {
+    state: watch::Sender<State>,
+    reopenings: watch::Sender<u64>,
+}
+
+impl Health {
+    pub(super) fn new() -> Self {
+        Self { state: watch::channel(State::Well).0, reopenings: watch::channel(0).0 }
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.state.borrow().clone()
+    }
+
+    /// Refuses a write while none are taken.
+    pub(super) fn admit(&self) -> Result<(), StoreError> {
+        match &*self.state.borrow() {
+            State::Well => Ok(()),
+            State::Failed(cause) => Err(StoreError::ReadOnly { cause: cause.clone() }),
+            State::TakenOver => Err(StoreError::TakenOver),
+            State::Closed => Err(StoreError::Closed),
+        }
+    }
+
+    /// Takes no more writes, if a fault says that the next one fails, too.
+    pub(super) fn note(&self, fault: &Fault) {
+        match fault {
+            Fault::Unavailable(cause) => self.fail(cause),
+            Fault::TakenOver => self.take_over(),
+            Fault::Locked | Fault::Conflict(_) | Fault::Failed(_) | Fault::Refused(_) => {}
+        }
+    }
+
+    pub(super) fn fail(&self, cause: &str) {
+        let changed = self.state.send_if_modified(|state| {
+            let is_well = *state == State::Well;
+            if is_well {
+                *state = State::Failed(cause.to_owned());
+            }
+            is_well
+        });
+        if changed {
+            tracing::error!(cause, "store refuses writes until PostgreSQL takes them again");
+        }
+    }
+
+    pub(super) fn take_over(&self) {
+        let changed = self.state.send_if_modified(|state| {
+            let changes = !matches!(state, State::TakenOver | State::Closed);
+            if changes {
+                *state = State::TakenOver;
+            }
+            changes
+        });
+        if changed {
+            tracing::error!("store refuses writes: another server has taken it over");
+        }
+    }
+
+    /// Takes writes again.
+    pub(super) fn heal(&self) {
+        let changed = self.state.send_if_modified(|state| {
+            let has_failed = matches!(state, State::Failed(_));
+            if has_failed {
+                *state = State::Well;
+            }
+            has_failed
+        });
+        if changed {
+            self.reopenings.send_modify(|count| *count += 1);
+            tracing::info!("the store takes writes again");
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.state.send_replace(State::Closed);
+    }
+
+    pub(super) fn reopenings(&self) -> watch::Receiver<u64> {
+        self.reopenings.subscribe()
+    }
+
+    /// Waits for a state; for ever if it does not come.
+    pub(super) async fn until(&self, is_wanted: impl Fn(&State) -> bool + Send) {
+        let mut state = self.state.subscribe();
+        if state.wait_for(|state| is_wanted(state)).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

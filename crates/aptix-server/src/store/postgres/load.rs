@@ -1,0 +1,277 @@
+//! Loads the rows that writes decide by: everything that is asked for at once, sent together.
+
+use std::collections::BTreeSet;
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{BatchId, FilePatchId, Revision, WorkspaceId};
+use aptix_model::path::{DocPath, RootedPath};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::database::{HOLD, Lent, Values};
+use super::fault::Fault;
+use super::numbers::{digest, get, name, number, optional_digest};
+use super::rows::{Batch, Found, Needs, OfSession, Rows, Workspace, vanished};
+use crate::store::Lease;
+
+/// Bytes of batches that a group reads at most, beside the first.
+pub(super) const READ_BYTES: i64 = 32 << 20;
+
+/// Batches of a chain that are followed; more than the links of batches follow.
+const CHAIN: i32 = 65;
+
+const CREATE: &str = "INSERT INTO workspaces (name) SELECT n FROM unnest($1::text[]) AS n ORDER BY n \
+    ON CONFLICT DO NOTHING RETURNING name";
+const LOCK: &str = "SELECT name, known, deleting, newest, digest, epoch, secret, roots, open_batches, used_bytes, sessions \
+    FROM workspaces WHERE name = ANY($1::text[]) ORDER BY name FOR NO KEY UPDATE";
+/// With the session of each batch, which a step of it may ask for. Past so many bytes a batch is answered without its content.
+const BATCHES: &str = "SELECT b.id, b.first, CASE WHEN sum(b.bytes) OVER (ORDER BY b.place) - b.bytes <= $2 THEN b.content END, \
+    b.progress, b.workspace, b.session, s.record, \
+    (SELECT count(*) FROM batches f WHERE f.workspace = b.workspace AND f.session = b.session AND f.in_flight) \
+    FROM (SELECT a.id, a.first, a.content, a.progress, a.workspace, a.session, n.place, \
+        octet_length(a.content) + octet_length(a.progress) AS bytes \
+        FROM unnest($1::uuid[]) WITH ORDINALITY AS n(id, place) JOIN batches a ON a.id = n.id) AS b \
+    LEFT JOIN sessions s ON s.workspace = b.workspace AND s.session = b.session ORDER BY b.place";
+const CHAINS: &str = "WITH RECURSIVE chain AS (\
+        SELECT id, reverts, 1 AS depth FROM batches WHERE id = ANY($1::uuid[]) \
+        UNION SELECT b.id, b.reverts, c.depth + 1 FROM chain c JOIN batches b ON b.id = c.reverts WHERE c.depth < $2) \
+    SELECT id, first, content, progress FROM batches WHERE id IN (SELECT id FROM chain)";
+const REQUESTS: &str = "SELECT r.workspace, r.request, r.batch FROM unnest($1::text[], $2::text[]) AS n(workspace, request) \
+    JOIN requests r USING (workspace, request)";
+const HUNKS: &str = "SELECT h.workspace, h.hunk, h.batch FROM unnest($1::text[], $2::uuid[]) AS n(workspace, hunk) \
+    JOIN hunks h USING (workspace, hunk)";
+const SESSIONS: &str = "SELECT n.workspace, n.session, s.record, (SELECT count(*) FROM batches f \
+        WHERE f.workspace = n.workspace AND f.session = n.session AND f.in_flight) \
+    FROM unnest($1::text[], $2::text[]) AS n(workspace, session) LEFT JOIN sessions s USING (workspace, session)";
+const EVERY_SESSION: &str = "SELECT s.workspace, s.session, s.record, (SELECT count(*) FROM batches f \
+        WHERE f.workspace = s.workspace AND f.session = s.session AND f.in_flight) \
+    FROM sessions s WHERE s.workspace = ANY($1::text[])";
+const BLOBS: &str = "SELECT b.workspace, b.digest FROM unnest($1::text[], $2::bytea[]) AS n(workspace, digest) \
+    JOIN blobs b USING (workspace, digest)";
+const FILES: &str = "SELECT f.workspace, f.doc_path, f.path, f.digest \
+    FROM unnest($1::text[], $2::bytea[]) AS n(workspace, doc_path) \
+    JOIN files f ON f.workspace = n.workspace AND f.doc_key = sha256(n.doc_path) AND f.doc_path = n.doc_path";
+
+/// Splits pairs into two columns.
+fn columns<A, B>(pairs: impl Iterator<Item = (A, B)>) -> (Vec<A>, Vec<B>) {
+    pairs.unzip()
+}
+
+/// Begins a transaction with `begin`, locks the workspaces that are needed, in the order of their names, and loads the rest; all
+/// of it is sent together. Answers the workspaces whose rows it created.
+pub(super) async fn begin(
+    client: &Lent,
+    (begin, holder): (&str, Uuid),
+    needs: &Needs,
+    rows: &mut Rows,
+) -> Result<BTreeSet<WorkspaceId>, Fault> {
+    let object = client.object()?;
+    let (hold, create, lock) = (client.statement(HOLD).await?, client.statement(CREATE).await?, client.statement(LOCK).await?);
+    let new: Vec<_> = needs.workspaces.iter().filter(|(_, creates)| **creates).map(|(id, _)| id.as_str()).collect();
+    let all: Vec<_> = needs.workspaces.keys().map(WorkspaceId::as_str).collect();
+    let prepared = Prepared::of(client, needs).await?;
+    let (held, new, all): (Values<'_>, Values<'_>, Values<'_>) = (&[&holder], &[&new], &[&all]);
+    let (began, held, created, locked, loaded) = tokio::join!(
+        biased;
+        object.batch_execute(begin),
+        object.query(&hold, held),
+        object.query(&create, new),
+        object.query(&lock, all),
+        prepared.send(client, needs),
+    );
+    began?;
+    held?;
+    let created = created?.iter().map(|row| name(row, 0)).collect::<Result<BTreeSet<WorkspaceId>, _>>()?;
+    for row in locked? {
+        let (id, workspace) = workspace(&row)?;
+        rows.workspaces.insert(id, Some(workspace));
+    }
+    for (id, creates) in &needs.workspaces {
+        let found = rows.workspaces.entry(id.clone()).or_default();
+        // It was there when it was to be created, and was deleted while its lock was waited for.
+        if *creates && found.is_none() {
+            return Err(vanished());
+        }
+    }
+    take(needs, loaded?, rows)?;
+    Ok(created)
+}
+
+/// Loads more rows; all of it is sent together.
+pub(super) async fn more(client: &Lent, needs: &Needs, rows: &mut Rows) -> Result<(), Fault> {
+    let loaded = Prepared::of(client, needs).await?.send(client, needs).await?;
+    take(needs, loaded, rows)
+}
+
+/// What was answered, by statement.
+struct Loaded {
+    batches: Vec<Row>,
+    chains: Vec<Row>,
+    requests: Vec<Row>,
+    hunks: Vec<Row>,
+    sessions: Vec<Row>,
+    every_session: Vec<Row>,
+    blobs: Vec<Row>,
+    files: Vec<Row>,
+}
+
+/// The statements of what is needed.
+struct Prepared(Vec<Option<tokio_postgres::Statement>>);
+
+impl Prepared {
+    async fn of(client: &Lent, needs: &Needs) -> Result<Self, Fault> {
+        let wanted = [
+            (!needs.batches.is_empty(), BATCHES),
+            (!needs.chains.is_empty(), CHAINS),
+            (!needs.requests.is_empty(), REQUESTS),
+            (!needs.hunks.is_empty(), HUNKS),
+            (!needs.sessions.is_empty(), SESSIONS),
+            (!needs.all_sessions.is_empty(), EVERY_SESSION),
+            (!needs.blobs.is_empty(), BLOBS),
+            (!needs.files.is_empty(), FILES),
+        ];
+        let mut prepared = Vec::new();
+        for (is_wanted, sql) in wanted {
+            prepared.push(if is_wanted { Some(client.statement(sql).await?) } else { None });
+        }
+        Ok(Self(prepared))
+    }
+
+    async fn rows(&self, client: &Lent, statement: usize, values: Values<'_>) -> Result<Vec<Row>, Fault> {
+        match self.0.get(statement) {
+            Some(Some(statement)) => Ok(client.object()?.query(statement, values).await?),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    async fn send(&self, client: &Lent, needs: &Needs) -> Result<Loaded, Fault> {
+        let batches: Vec<Uuid> = needs.batches.iter().map(|id| id.0).collect();
+        let chains: Vec<Uuid> = needs.chains.iter().map(|id| id.0).collect();
+        let requests = columns(needs.requests.iter().map(|(w, request)| (w.as_str(), request.as_str())));
+        let hunks = columns(needs.hunks.iter().map(|(w, hunk)| (w.as_str(), hunk.0)));
+        let sessions = columns(needs.sessions.iter().map(|(w, session)| (w.as_str(), session.as_str())));
+        let every_session: Vec<_> = needs.all_sessions.iter().map(WorkspaceId::as_str).collect();
+        let blobs = columns(needs.blobs.iter().map(|(w, digest)| (w.as_str(), digest.as_bytes().as_slice())));
+        let files = columns(needs.files.iter().map(|(w, path)| (w.as_str(), path.as_str().as_bytes())));
+        let values: [Values<'_>; 8] = [
+            &[&batches, &READ_BYTES],
+            &[&chains, &CHAIN],
+            &[&requests.0, &requests.1],
+            &[&hunks.0, &hunks.1],
+            &[&sessions.0, &sessions.1],
+            &[&every_session],
+            &[&blobs.0, &blobs.1],
+            &[&files.0, &files.1],
+        ];
+        let [batches, chains, requests, hunks, sessions, every_session, blobs, files] = values;
+        let answers = tokio::join!(
+            biased;
+            self.rows(client, 0, batches),
+            self.rows(client, 1, chains),
+            self.rows(client, 2, requests),
+            self.rows(client, 3, hunks),
+            self.rows(client, 4, sessions),
+            self.rows(client, 5, every_session),
+            self.rows(client, 6, blobs),
+            self.rows(client, 7, files),
+        );
+        let (batches, chains, requests, hunks, sessions, every_session, blobs, files) = answers;
+        Ok(Loaded {
+            batches: batches?,
+            chains: chains?,
+            requests: requests?,
+            hunks: hunks?,
+            sessions: sessions?,
+            every_session: every_session?,
+            blobs: blobs?,
+            files: files?,
+        })
+    }
+}
+
+/// Keeps what was answered. What a write of the group changed meanwhile stays as that write left it.
+fn take(needs: &Needs, loaded: Loaded, rows: &mut Rows) -> Result<(), Fault> {
+    for row in &loaded.batches {
+        take_batch(rows, row)?;
+        if let Some(session) = get::<Option<&str>>(row, 5)?.and_then(|session| session.parse().ok()) {
+            let found = OfSession { record: get(row, 6)?, in_flight: get(row, 7)? };
+            rows.sessions.entry((name(row, 4)?, session)).or_insert(found);
+        }
+    }
+    for row in &loaded.chains {
+        take_batch(rows, row)?;
+    }
+    for id in needs.batches.iter().chain(&needs.chains) {
+        rows.batches.entry(*id).or_insert(Found::None);
+    }
+    rows.chains.extend(&needs.chains);
+    for row in &loaded.requests {
+        rows.requests.entry((name(row, 0)?, name(row, 1)?)).or_insert(Some(BatchId(get(row, 2)?)));
+    }
+    for key in &needs.requests {
+        rows.requests.entry(key.clone()).or_default();
+    }
+    for row in &loaded.hunks {
+        let key = (name(row, 0)?, FilePatchId(get(row, 1)?));
+        rows.hunks.entry(key).or_insert(Some(BatchId(get(row, 2)?)));
+    }
+    for key in &needs.hunks {
+        rows.hunks.entry(key.clone()).or_default();
+    }
+    for row in loaded.sessions.iter().chain(&loaded.every_session) {
+        let found = OfSession { record: get(row, 2)?, in_flight: get(row, 3)? };
+        rows.sessions.entry((name(row, 0)?, name(row, 1)?)).or_insert(found);
+    }
+    rows.all_sessions.extend(needs.all_sessions.iter().cloned());
+    for row in &loaded.blobs {
+        rows.blobs.insert((name(row, 0)?, digest(row, 1)?), true);
+    }
+    for key in &needs.blobs {
+        rows.blobs.entry(key.clone()).or_insert(false);
+    }
+    take_files(needs, &loaded.files, rows)
+}
+
+fn take_files(needs: &Needs, loaded: &[Row], rows: &mut Rows) -> Result<(), Fault> {
+    let mut found = std::collections::BTreeMap::<(WorkspaceId, DocPath), Vec<(RootedPath, Sha256Digest)>>::new();
+    for row in loaded {
+        let path = |column| {
+            let bytes: &[u8] = get(row, column)?;
+            str::from_utf8(bytes).map_err(|_| Fault::Failed("the path of a file is no text".to_owned()))
+        };
+        let malformed = |_| Fault::Failed("the path of a file is malformed".to_owned());
+        let key = (name(row, 0)?, DocPath::new(path(1)?).map_err(malformed)?);
+        found.entry(key).or_default().push((RootedPath::new(path(2)?).map_err(malformed)?, digest(row, 3)?));
+    }
+    for key in &needs.files {
+        let files = found.remove(key).unwrap_or_default();
+        rows.files.entry(key.clone()).or_insert_with(|| files.into_iter().collect());
+    }
+    Ok(())
+}
+
+fn take_batch(rows: &mut Rows, row: &Row) -> Result<(), Fault> {
+    let (first, content, progress) = (Revision(number(get(row, 1)?)), get(row, 2)?, get(row, 3)?);
+    let found = match content {
+        Some(content) => Found::Batch(Batch { first, content, progress }),
+        None => Found::TooLarge,
+    };
+    rows.batches.entry(BatchId(get(row, 0)?)).or_insert(found);
+    Ok(())
+}
+
+/// The counters of a workspace, in the order of [`LOCK`].
+fn workspace(row: &Row) -> Result<(WorkspaceId, Workspace), Fault> {
+    let workspace = Workspace {
+        is_known: get(row, 1)?,
+        is_deleting: get(row, 2)?,
+        newest: Revision(number(get(row, 3)?)),
+        digest: optional_digest(row, 4)?,
+        lease: Lease { epoch: number(get(row, 5)?), secret: optional_digest(row, 6)? },
+        roots: get(row, 7)?,
+        open: number(get(row, 8)?),
+        used: number(get(row, 9)?),
+        sessions: number(get(row, 10)?),
+    };
+    Ok((name(row, 0)?, workspace))
+}

@@ -1,0 +1,190 @@
+-- Texts are compared byte by byte: the order of a list does not depend on the locale of the database.
+
+-- The one store of this database. There is no row until it is created, or restored from a backup.
+CREATE TABLE store (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    history uuid NOT NULL,
+    -- The server that may write: a value that it chose at random when it took the store over.
+    holder uuid NOT NULL
+);
+
+-- What changes about the store. Apart from `store`, whose row every write locks.
+CREATE TABLE store_facts (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    -- How long the store was served, in milliseconds.
+    age bigint NOT NULL DEFAULT 0,
+    -- Whether calls need a token, also where no token is left.
+    tokens_needed boolean NOT NULL DEFAULT false
+);
+
+-- Fails unless this server may write, and keeps another one from taking over until the transaction ends.
+CREATE FUNCTION hold_store(expected uuid) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM store WHERE holder = expected FOR SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'another server has taken the store over' USING ERRCODE = 'AP001';
+    END IF;
+END $$;
+
+CREATE TABLE workspaces (
+    name text COLLATE "C" PRIMARY KEY,
+    -- Distinguishes workspaces of one name of which the earlier ones were deleted.
+    born uuid NOT NULL DEFAULT gen_random_uuid(),
+    -- Whether a batch or an agent made it known; an upload alone does not.
+    known boolean NOT NULL DEFAULT false,
+    newest bigint NOT NULL DEFAULT 0,
+    digest bytea,
+    epoch bigint NOT NULL DEFAULT 0,
+    secret bytea,
+    roots bytea,
+    open_batches bigint NOT NULL DEFAULT 0,
+    used_bytes bigint NOT NULL DEFAULT 0,
+    sessions bigint NOT NULL DEFAULT 0,
+    -- The last event that was removed, with the digest of its commit.
+    trimmed bigint NOT NULL DEFAULT 0,
+    trimmed_digest bytea,
+    -- No batch that was stored up to here has content that could still be removed.
+    swept bigint NOT NULL DEFAULT 0,
+    notes bytea,
+    -- Whether it is being deleted, and what is reported of that.
+    deleting boolean NOT NULL DEFAULT false,
+    deleted_batches bigint NOT NULL DEFAULT 0
+);
+
+CREATE INDEX workspaces_deleting ON workspaces (name) WHERE deleting;
+
+-- `content` and `progress` are records with a checksum; what is beside them is what they are found by.
+CREATE TABLE batches (
+    id uuid PRIMARY KEY,
+    workspace text COLLATE "C" NOT NULL,
+    first bigint NOT NULL,
+    newest bigint NOT NULL,
+    state text NOT NULL,
+    is_open boolean NOT NULL,
+    in_flight boolean NOT NULL,
+    is_plan boolean NOT NULL,
+    has_content boolean NOT NULL,
+    -- Whether retention could not read it.
+    damaged boolean NOT NULL DEFAULT false,
+    request text COLLATE "C" NOT NULL,
+    freed text COLLATE "C",
+    hunk uuid,
+    session text COLLATE "C",
+    reverts uuid,
+    replaces uuid,
+    reverted_by uuid,
+    expires bigint,
+    content bytea NOT NULL,
+    progress bytea NOT NULL
+);
+
+CREATE UNIQUE INDEX batches_listed ON batches (workspace, first);
+CREATE INDEX batches_due ON batches (expires, id) WHERE expires IS NOT NULL;
+CREATE INDEX batches_open ON batches (workspace, newest) WHERE is_open;
+CREATE INDEX batches_in_flight ON batches (workspace, session, id) WHERE in_flight;
+CREATE INDEX batches_content ON batches (workspace, first) WHERE has_content AND NOT damaged;
+CREATE INDEX batches_damaged ON batches (workspace, newest) WHERE damaged;
+
+CREATE TABLE events (
+    workspace text COLLATE "C" NOT NULL,
+    revision bigint NOT NULL,
+    batch uuid NOT NULL,
+    -- The event before of the same batch.
+    previous bigint,
+    record bytea NOT NULL,
+    PRIMARY KEY (workspace, revision)
+);
+
+CREATE TABLE requests (
+    workspace text COLLATE "C" NOT NULL,
+    request text COLLATE "C" NOT NULL,
+    batch uuid NOT NULL,
+    PRIMARY KEY (workspace, request)
+);
+
+-- The newest batch of a plan, once another batch took the place of the first.
+CREATE TABLE hunks (
+    workspace text COLLATE "C" NOT NULL,
+    hunk uuid NOT NULL,
+    batch uuid NOT NULL,
+    PRIMARY KEY (workspace, hunk)
+);
+
+CREATE TABLE sessions (
+    workspace text COLLATE "C" NOT NULL,
+    session text COLLATE "C" NOT NULL,
+    record bytea NOT NULL,
+    PRIMARY KEY (workspace, session)
+);
+
+-- A path may be longer than an entry of an index: files are found by a digest of it, and sorted by how it begins.
+CREATE TABLE files (
+    workspace text COLLATE "C" NOT NULL,
+    path_key bytea NOT NULL GENERATED ALWAYS AS (sha256(path)) STORED,
+    doc_key bytea NOT NULL GENERATED ALWAYS AS (sha256(doc_path)) STORED,
+    head bytea NOT NULL GENERATED ALWAYS AS (substring(path FROM 1 FOR 1000)) STORED,
+    path bytea NOT NULL,
+    doc_path bytea NOT NULL,
+    digest bytea NOT NULL,
+    record bytea NOT NULL,
+    PRIMARY KEY (workspace, path_key)
+);
+
+CREATE INDEX files_by_key ON files (workspace, doc_key);
+CREATE INDEX files_in_order ON files (workspace, head);
+
+CREATE TABLE tokens (
+    name text COLLATE "C" PRIMARY KEY,
+    -- The one workspace that it is for.
+    workspace text COLLATE "C",
+    record bytea NOT NULL
+);
+
+CREATE INDEX tokens_of_one ON tokens (workspace) WHERE workspace IS NOT NULL;
+
+-- `names` counts the batches and the files that name the blob; `seen` is until when it stays although none does, in
+-- milliseconds since 1970.
+CREATE TABLE blobs (
+    workspace text COLLATE "C" NOT NULL,
+    digest bytea NOT NULL,
+    upload uuid NOT NULL,
+    size bigint NOT NULL,
+    names bigint NOT NULL DEFAULT 0,
+    seen bigint NOT NULL,
+    PRIMARY KEY (workspace, digest)
+);
+
+CREATE INDEX blobs_unnamed ON blobs (seen, workspace, digest) WHERE names = 0;
+
+CREATE TABLE batch_blobs (
+    batch uuid NOT NULL,
+    digest bytea NOT NULL,
+    size bigint NOT NULL,
+    PRIMARY KEY (batch, digest)
+);
+
+-- An upload that is not a blob yet. One with a workspace can be resumed, the others are removed with time; one that is dropped is
+-- only still there until its chunks are removed.
+CREATE TABLE uploads (
+    id uuid PRIMARY KEY,
+    workspace text COLLATE "C",
+    digest bytea,
+    size bigint NOT NULL DEFAULT 0,
+    seen bigint NOT NULL DEFAULT 0,
+    touched timestamptz NOT NULL DEFAULT now(),
+    dropped boolean NOT NULL DEFAULT false
+);
+
+CREATE UNIQUE INDEX uploads_of_blobs ON uploads (workspace, digest) WHERE workspace IS NOT NULL;
+CREATE INDEX uploads_unclaimed ON uploads (touched) WHERE workspace IS NULL AND NOT dropped;
+CREATE INDEX uploads_dropped ON uploads (id) WHERE dropped;
+CREATE INDEX uploads_seen ON uploads (seen) WHERE workspace IS NOT NULL;
+
+CREATE TABLE chunks (
+    upload uuid NOT NULL,
+    index bigint NOT NULL,
+    bytes bytea NOT NULL,
+    PRIMARY KEY (upload, index)
+);
+
+ALTER TABLE chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;

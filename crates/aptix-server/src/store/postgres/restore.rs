@@ -1,0 +1,289 @@
+//! Makes a store of a backup, in a database that has none: in one transaction, so that a restore that is cut off leaves nothing.
+
+use std::io::Read;
+
+use aptix_model::batch::BlobRef;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::Revision;
+use aptix_model::record::UnixMillis;
+use aptix_model::token::{Ended, Ending};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+
+use super::PostgresStore;
+use super::address::Address;
+use super::changes::{Changes, Columns, NewBatch};
+use super::database::{Database, Lent, Transaction};
+use super::fault::Fault;
+use super::numbers::column;
+use super::open::{random, take};
+use super::rows::{Batch, NewEvent, Workspace};
+use super::uploads::until;
+use super::flush;
+use crate::mint;
+use crate::store::backup::{BackupError, Item, Reader, StoreFacts, Summary, WorkspaceFacts};
+use crate::store::embedded::restore::RestoredTokens;
+use crate::store::records::batch_record::{encode_batch, encode_state};
+use crate::store::records::record::{self, Happened};
+use crate::store::records::retention_record::encode_notes;
+use crate::store::records::{session_record, token_record};
+use crate::store::retention::blobs_of;
+use crate::store::{Event, UploadId};
+
+/// Items that wait to be written.
+const WAITING: usize = 4;
+
+/// Bytes, and rows, that are written at once.
+const STEP_BYTES: usize = 8 << 20;
+const STEP_ROWS: usize = 512;
+
+impl PostgresStore {
+    /// Makes a store of a backup, in a database that has none.
+    ///
+    /// # Errors
+    /// When the backup is damaged, the database has a store, or PostgreSQL refuses. Then there is none, as before.
+    pub async fn restore(
+        address: &Address,
+        backup: impl Read + Send + 'static,
+        tokens: RestoredTokens,
+    ) -> Result<Summary, BackupError> {
+        let (items, waiting) = mpsc::channel(WAITING);
+        let read = spawn_blocking(move || {
+            let mut backup = Reader::begin(backup)?;
+            while let Some(item) = backup.next()? {
+                // Who takes them answers why no more are taken.
+                if items.blocking_send(Some(item)).is_err() {
+                    return Ok(backup.summary());
+                }
+            }
+            let _ = items.blocking_send(None);
+            Ok(backup.summary())
+        });
+        let restored = fill(address, waiting, tokens).await;
+        let read: Result<Summary, BackupError> =
+            read.await.map_err(|error| BackupError::Unreadable(error.to_string()))?;
+        // What is wrong with the backup is the cause where both fail.
+        let summary = match (read, restored) {
+            (Err(BackupError::Unreadable(_)), Err(restored)) => return Err(restored),
+            (read, restored) => {
+                let summary = read?;
+                restored?;
+                summary
+            }
+        };
+        Ok(summary)
+    }
+}
+
+/// Writes every item, and commits once the whole backup was read.
+async fn fill(
+    address: &Address,
+    mut items: mpsc::Receiver<Option<Item>>,
+    tokens: RestoredTokens,
+) -> Result<(), BackupError> {
+    let (connector, lock) = take(address).await?;
+    let failed = |fault: Fault| BackupError::Store(fault.into_error());
+    let found = lock.client().query_opt("SELECT history FROM store", &[]).await;
+    if found.map_err(|error| failed(error.into()))?.is_some() {
+        let found = "the tables of a store".to_owned();
+        return Err(BackupError::NotEmpty { dir: format!("the database {address}"), found });
+    }
+    let database = Database::new(connector, random()?)?;
+    let mut import = Import::begin(&database, tokens).await.map_err(failed)?;
+    while let Some(item) = items.recv().await {
+        match item {
+            Some(item) => import.item(item).await.map_err(failed)?,
+            None => return import.finish().await.map_err(failed),
+        }
+    }
+    Err(BackupError::Unreadable("it ended before it was whole".to_owned()))
+}
+
+/// Writes items.
+struct Import<'a> {
+    transaction: Transaction<'a>,
+    tokens: RestoredTokens,
+    now: UnixMillis,
+    tokens_needed: bool,
+    workspace: Option<(WorkspaceFacts, Workspace)>,
+    changes: Changes,
+    /// Bytes and rows in `changes`.
+    staged: (usize, usize),
+    /// The upload that the bytes of the last blob are kept as, and how many chunks it has.
+    blob: (UploadId, i64),
+}
+
+impl<'a> Import<'a> {
+    async fn begin(database: &'a Database, tokens: RestoredTokens) -> Result<Self, Fault> {
+        let transaction = database.begin_empty().await?;
+        Ok(Self {
+            transaction,
+            tokens,
+            now: mint::now(),
+            tokens_needed: false,
+            workspace: None,
+            changes: Changes::default(),
+            staged: (0, 0),
+            blob: (UploadId(Uuid::nil()), 0),
+        })
+    }
+
+    const fn client(&self) -> &Lent {
+        self.transaction.client()
+    }
+
+    async fn item(&mut self, item: Item) -> Result<(), Fault> {
+        match item {
+            Item::Store(facts) => self.store(&facts).await,
+            Item::Token(mut kept) => {
+                self.tokens_needed = true;
+                if self.tokens == RestoredTokens::Revoked {
+                    kept.token.ended.get_or_insert(Ended { at: self.now, how: Ending::Revoked });
+                }
+                let workspace = match &kept.token.scope {
+                    aptix_model::token::Scope::All => None,
+                    aptix_model::token::Scope::One(workspace) => Some(workspace.as_str()),
+                };
+                let sql = "INSERT INTO tokens (name, workspace, record) VALUES ($1, $2, $3)";
+                let record = token_record::encode(&kept);
+                self.transaction.change(sql, &[&kept.token.name.as_str(), &workspace, &&*record]).await.map(drop)
+            }
+            Item::Workspace(facts) => {
+                self.close().await?;
+                self.open(*facts).await
+            }
+            item => self.of_workspace(item).await,
+        }
+    }
+
+    async fn store(&mut self, facts: &StoreFacts) -> Result<(), Fault> {
+        self.tokens_needed |= facts.tokens_needed;
+        let sql = "INSERT INTO store (history, holder) VALUES ($1, $2)";
+        self.transaction.change(sql, &[&facts.history.0, &Uuid::nil()]).await?;
+        let age = facts.age.map_or(0, |age| column(age.0));
+        self.transaction.change("INSERT INTO store_facts (age) VALUES ($1)", &[&age]).await.map(drop)
+    }
+
+    async fn open(&mut self, facts: WorkspaceFacts) -> Result<(), Fault> {
+        let sql = "INSERT INTO workspaces (name, trimmed, trimmed_digest, swept, notes) VALUES ($1, $2, $3, $4, $5)";
+        let notes = (!facts.notes.0.is_empty()).then(|| encode_notes(&facts.notes));
+        let digest = facts.trim.digest.as_ref().map(|digest| digest.as_bytes().as_slice());
+        let (upto, swept) = (column(facts.trim.upto.0), column(facts.trim.swept.0));
+        self.transaction
+            .change(sql, &[&facts.id.as_str(), &upto, &digest, &swept, &notes.as_deref()])
+            .await?;
+        let row = Workspace {
+            is_known: true,
+            newest: facts.newest,
+            digest: facts.digest,
+            lease: facts.lease,
+            roots: (facts.lease.epoch > 0).then(|| record::encode_texts(&facts.roots).to_vec()),
+            ..Workspace::default()
+        };
+        self.workspace = Some((facts, row));
+        Ok(())
+    }
+
+    async fn of_workspace(&mut self, item: Item) -> Result<(), Fault> {
+        // The reader lets no such item come before its workspace.
+        let Some((facts, row)) = &mut self.workspace else { return Ok(()) };
+        let id = facts.id.clone();
+        self.staged.1 += 1;
+        match item {
+            Item::Store(_) | Item::Token(_) | Item::Workspace(_) => {}
+            Item::Session(session) => {
+                row.sessions += 1;
+                let record = session_record::encode(&session).to_vec();
+                self.changes.sessions.insert((id, session.id), Some(record));
+            }
+            Item::Batch(first, batch) => {
+                row.open += u64::from(batch.state.is_open());
+                let (content, progress) = (encode_batch(&batch).to_vec(), encode_state(&batch).to_vec());
+                row.used += (content.len() + progress.len()) as u64;
+                self.staged.0 += content.len() + progress.len();
+                self.batch(first, &batch, content, progress);
+            }
+            Item::Plan(hunk, batch) => drop(self.changes.hunks.insert((id, hunk), batch)),
+            Item::Event(event, previous) => {
+                let Event { revision, batch, digest, facts } = *event;
+                let happened = Happened { batch, digest, facts, previous };
+                self.changes.events.push((id, *NewEvent::of(revision, &happened)));
+            }
+            Item::File(file) => {
+                *self.changes.names.entry((id.clone(), file.content.sha256)).or_default() += 1;
+                self.changes.files.insert((id, file.path.clone()), Some(file));
+            }
+            Item::Blob(BlobRef { sha256, size_bytes }) => {
+                row.used += size_bytes;
+                self.blob = (UploadId(mint::uuid()), 0);
+                self.blob_row(sha256, size_bytes, &id).await?;
+            }
+            Item::Chunk(bytes) => {
+                let (upload, index) = self.blob;
+                self.blob.1 += 1;
+                let sql = "INSERT INTO chunks (upload, index, bytes) VALUES ($1, $2, $3)";
+                self.transaction.change(sql, &[&upload.0, &index, &&*bytes]).await?;
+            }
+        }
+        if self.staged.0 >= STEP_BYTES || self.staged.1 >= STEP_ROWS { self.flush().await } else { Ok(()) }
+    }
+
+    fn batch(
+        &mut self,
+        first: Revision,
+        batch: &aptix_model::record::BatchRecord,
+        content: Vec<u8>,
+        progress: Vec<u8>,
+    ) {
+        let (workspace, request) = (batch.workspace.clone(), batch.request_id.clone());
+        for blob in blobs_of(&batch.batch) {
+            self.changes.batch_blobs.insert((batch.id, blob.sha256), blob.size_bytes);
+        }
+        let freed = batch.preparation().and_then(|preparation| preparation.freed.clone());
+        for request in [Some(request.clone()), freed].into_iter().flatten() {
+            self.changes.requests.insert((workspace.clone(), request), batch.id);
+        }
+        let records = Batch { first, content, progress };
+        self.changes.new.insert(batch.id, NewBatch { workspace, request, columns: Columns::of(batch), records });
+    }
+
+    /// Keeps a blob; what names it came before it, and is counted when the workspace is closed.
+    async fn blob_row(
+        &mut self,
+        sha256: Sha256Digest,
+        size: u64,
+        workspace: &aptix_model::id::WorkspaceId,
+    ) -> Result<(), Fault> {
+        let sql = "INSERT INTO blobs (workspace, digest, upload, size, seen) VALUES ($1, $2, $3, $4, $5)";
+        let values: super::database::Values<'_> =
+            &[&workspace.as_str(), &sha256.as_bytes().as_slice(), &self.blob.0.0, &column(size), &until(self.now)];
+        self.transaction.change(sql, values).await.map(drop)
+    }
+
+    async fn flush(&mut self) -> Result<(), Fault> {
+        let mut changes = std::mem::take(&mut self.changes);
+        // Counted when the workspace is closed: its blobs come last.
+        changes.names.clear();
+        self.staged = (0, 0);
+        flush::write(self.client(), &changes, 0, None).await
+    }
+
+    /// Writes what is known of a workspace once all its items are there.
+    async fn close(&mut self) -> Result<(), Fault> {
+        let Some((facts, row)) = self.workspace.take() else { return Ok(()) };
+        self.changes.workspaces.insert(facts.id.clone(), row);
+        self.flush().await?;
+        let sql = "UPDATE blobs b SET names = (SELECT count(*) FROM files f WHERE f.workspace = $1 AND f.digest = b.digest) \
+            + (SELECT count(*) FROM batch_blobs n JOIN batches a ON a.id = n.batch \
+                WHERE a.workspace = $1 AND n.digest = b.digest) WHERE b.workspace = $1";
+        self.transaction.change(sql, &[&facts.id.as_str()]).await.map(drop)
+    }
+
+    async fn finish(mut self) -> Result<(), Fault> {
+        self.close().await?;
+        let sql = "UPDATE store_facts SET tokens_needed = $1";
+        self.transaction.change(sql, &[&self.tokens_needed]).await?;
+        self.transaction.commit().await
+    }
+}

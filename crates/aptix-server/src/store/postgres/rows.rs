@@ -1,0 +1,299 @@
+//! The rows that a group of writes decides by: as the database has them, with what the writes before changed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::{BatchId, FilePatchId, RequestId, Revision, SessionId, WorkspaceId};
+use aptix_model::path::{DocPath, RootedPath};
+use aptix_model::record::BatchRecord;
+use aptix_model::session::Session;
+
+use super::fault::Fault;
+use crate::store::records::record::{self, Happened};
+use crate::store::records::{batch_record, session_record};
+use crate::store::{CloudFile, Lease, StoreError};
+
+/// What a workspace counts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Workspace {
+    pub(super) is_known: bool,
+    pub(super) is_deleting: bool,
+    pub(super) newest: Revision,
+    pub(super) digest: Option<Sha256Digest>,
+    pub(super) lease: Lease,
+    /// The record of the names of its roots.
+    pub(super) roots: Option<Vec<u8>>,
+    pub(super) open: u64,
+    pub(super) used: u64,
+    /// How many sessions it has; above the most, how many found no room since.
+    pub(super) sessions: u64,
+}
+
+/// A batch: its records.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Batch {
+    pub(super) first: Revision,
+    pub(super) content: Vec<u8>,
+    pub(super) progress: Vec<u8>,
+}
+
+impl Batch {
+    pub(super) fn len(&self) -> u64 {
+        (self.content.len() + self.progress.len()) as u64
+    }
+}
+
+/// What is known of a batch that was asked for.
+#[derive(Clone, Debug)]
+pub(super) enum Found {
+    None,
+    Batch(Batch),
+    /// It would take more memory than this group has left.
+    TooLarge,
+}
+
+/// A session: its record, if there is one, and how many of its batches are in flight.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct OfSession {
+    pub(super) record: Option<Vec<u8>>,
+    pub(super) in_flight: i64,
+}
+
+/// Where a row is among those of a workspace.
+pub(super) type In<T> = (WorkspaceId, T);
+
+/// What a write has to know before it can decide.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Needs {
+    /// Workspaces that are locked; `true` for one that is created if there is none.
+    pub(super) workspaces: BTreeMap<WorkspaceId, bool>,
+    pub(super) batches: BTreeSet<BatchId>,
+    /// Batches, with those that they take back, and those that these take back.
+    pub(super) chains: BTreeSet<BatchId>,
+    pub(super) requests: BTreeSet<In<RequestId>>,
+    pub(super) hunks: BTreeSet<In<FilePatchId>>,
+    pub(super) sessions: BTreeSet<In<SessionId>>,
+    /// Workspaces of which every session is needed.
+    pub(super) all_sessions: BTreeSet<WorkspaceId>,
+    pub(super) blobs: BTreeSet<In<Sha256Digest>>,
+    pub(super) files: BTreeSet<In<DocPath>>,
+}
+
+impl Needs {
+    /// A workspace whose row is locked.
+    pub(super) fn lock(&mut self, workspace: &WorkspaceId, creates: bool) {
+        *self.workspaces.entry(workspace.clone()).or_default() |= creates;
+    }
+}
+
+/// Why a write has not decided.
+#[derive(Debug)]
+pub(super) enum Stop {
+    Error(StoreError),
+    /// It needs more rows.
+    Load(Box<Needs>),
+    /// It belongs to another group.
+    Later,
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Asks for one more kind of row.
+pub(super) fn load<T>(ask: impl FnOnce(&mut Needs)) -> Result<T, Stop> {
+    let mut needs = Needs::default();
+    ask(&mut needs);
+    Err(Stop::Load(Box::new(needs)))
+}
+
+/// The rows.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) workspaces: HashMap<WorkspaceId, Option<Workspace>>,
+    pub(super) batches: HashMap<BatchId, Found>,
+    pub(super) chains: HashSet<BatchId>,
+    pub(super) requests: HashMap<In<RequestId>, Option<BatchId>>,
+    pub(super) hunks: HashMap<In<FilePatchId>, Option<BatchId>>,
+    pub(super) sessions: HashMap<In<SessionId>, OfSession>,
+    pub(super) all_sessions: HashSet<WorkspaceId>,
+    pub(super) blobs: HashMap<In<Sha256Digest>, bool>,
+    /// The files with each key, by path; with the digest of their bytes.
+    pub(super) files: HashMap<In<DocPath>, BTreeMap<RootedPath, Sha256Digest>>,
+}
+
+impl Rows {
+    /// The counters of a workspace, whose row every write has locked.
+    pub(super) fn workspace(&self, workspace: &WorkspaceId) -> Option<&Workspace> {
+        self.workspaces.get(workspace)?.as_ref()
+    }
+
+    /// The records of a batch.
+    pub(super) fn batch(&self, id: BatchId) -> Result<Option<&Batch>, Stop> {
+        match self.batches.get(&id) {
+            Some(Found::Batch(batch)) => Ok(Some(batch)),
+            Some(Found::None) => Ok(None),
+            Some(Found::TooLarge) => Err(Stop::Later),
+            None => load(|needs| drop(needs.batches.insert(id))),
+        }
+    }
+
+    /// A batch.
+    pub(super) fn stored(&self, id: BatchId) -> Result<Option<BatchRecord>, Stop> {
+        let Some(Batch { content, progress, .. }) = self.batch(id)? else { return Ok(None) };
+        Ok(Some(batch_record::decode_batch(id, content, progress)?))
+    }
+
+    /// Looks whether a batch is there with all that it takes back in turn.
+    pub(super) fn has_chain(&self, id: Option<BatchId>) -> Result<(), Stop> {
+        match id {
+            Some(id) if !self.chains.contains(&id) => load(|needs| drop(needs.chains.insert(id))),
+            _ => Ok(()),
+        }
+    }
+
+    /// A batch of the chain that was looked for; one that is not among them is not followed.
+    pub(super) fn in_chain(&self, id: BatchId) -> Result<Option<BatchRecord>, StoreError> {
+        match self.batches.get(&id) {
+            Some(Found::Batch(Batch { content, progress, .. })) => {
+                batch_record::decode_batch(id, content, progress).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The batch that a request was used for.
+    pub(super) fn used(&self, workspace: &WorkspaceId, request: &RequestId) -> Result<Option<BatchId>, Stop> {
+        let key = (workspace.clone(), request.clone());
+        match self.requests.get(&key) {
+            Some(found) => Ok(*found),
+            None => load(|needs| drop(needs.requests.insert(key))),
+        }
+    }
+
+    /// The newest batch of a plan, if another one took the place of its first.
+    pub(super) fn newest_of(&self, workspace: &WorkspaceId, hunk: FilePatchId) -> Result<Option<BatchId>, Stop> {
+        let key = (workspace.clone(), hunk);
+        match self.hunks.get(&key) {
+            Some(found) => Ok(*found),
+            None => load(|needs| drop(needs.hunks.insert(key))),
+        }
+    }
+
+    /// What is kept of a session.
+    pub(super) fn of_session(&self, workspace: &WorkspaceId, id: &SessionId) -> Result<&OfSession, Stop> {
+        let key = (workspace.clone(), id.clone());
+        match self.sessions.get(&key) {
+            Some(found) => Ok(found),
+            None => load(|needs| drop(needs.sessions.insert(key))),
+        }
+    }
+
+    /// A session.
+    pub(super) fn session(&self, workspace: &WorkspaceId, id: &SessionId) -> Result<Option<Session>, Stop> {
+        let record = self.of_session(workspace, id)?.record.as_ref();
+        Ok(record.map(|record| session_record::decode(id, record)).transpose()?)
+    }
+
+    /// Every session of a workspace.
+    pub(super) fn every_session(&self, workspace: &WorkspaceId) -> Result<Vec<(&SessionId, &OfSession)>, Stop> {
+        if !self.all_sessions.contains(workspace) {
+            return load(|needs| drop(needs.all_sessions.insert(workspace.clone())));
+        }
+        let of = self.sessions.iter().filter(|((of, _), found)| of == workspace && found.record.is_some());
+        Ok(of.map(|((_, id), found)| (id, found)).collect())
+    }
+
+    /// Refuses what names a blob that is not there: it was removed after it was looked for.
+    pub(super) fn are_there(
+        &self,
+        workspace: &WorkspaceId,
+        named: impl Iterator<Item = Sha256Digest>,
+    ) -> Result<(), Stop> {
+        let mut missing = Needs::default();
+        for digest in named {
+            match self.blobs.get(&(workspace.clone(), digest)) {
+                Some(true) => {}
+                Some(false) => {
+                    let cause = format!("{digest} is not there, upload it again");
+                    return Err(StoreError::Failed { action: "keep what names a blob", cause }.into());
+                }
+                None => drop(missing.blobs.insert((workspace.clone(), digest))),
+            }
+        }
+        if missing.blobs.is_empty() { Ok(()) } else { Err(Stop::Load(Box::new(missing))) }
+    }
+
+    /// The files with a key.
+    pub(super) fn with_key(
+        &self,
+        workspace: &WorkspaceId,
+        key: &DocPath,
+    ) -> Result<&BTreeMap<RootedPath, Sha256Digest>, Stop> {
+        let key = (workspace.clone(), key.clone());
+        match self.files.get(&key) {
+            Some(found) => Ok(found),
+            None => load(|needs| drop(needs.files.insert(key))),
+        }
+    }
+}
+
+/// An event as it is written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct NewEvent {
+    pub(super) revision: Revision,
+    pub(super) batch: BatchId,
+    /// The event before of the same batch.
+    pub(super) previous: Option<Revision>,
+    pub(super) record: Vec<u8>,
+}
+
+impl NewEvent {
+    pub(super) fn of(revision: Revision, happened: &Happened) -> Box<Self> {
+        let Happened { batch, previous, .. } = *happened;
+        Box::new(Self { revision, batch, previous, record: record::encode_event(happened).to_vec() })
+    }
+}
+
+/// One thing that a write changes.
+#[derive(Clone, Debug)]
+pub(super) enum Put {
+    /// The counters of a workspace.
+    Workspace(WorkspaceId, Box<Workspace>),
+    /// A new batch, which names these blobs.
+    New(Box<BatchRecord>, Batch),
+    /// A batch in another state, or that another one took back; with its former state.
+    Changed(Box<BatchRecord>, Batch),
+    /// How many batches in flight a session has more.
+    InFlight(In<SessionId>, i64),
+    Event(WorkspaceId, Box<NewEvent>),
+    Request(In<RequestId>, BatchId),
+    Hunk(In<FilePatchId>, BatchId),
+    /// A session; `None` removes it.
+    Session(In<SessionId>, Option<Vec<u8>>),
+    File(WorkspaceId, CloudFile),
+    RemoveFile(In<RootedPath>, DocPath),
+}
+
+/// A refusal where a row is not there that a lock was taken on.
+pub(super) fn vanished() -> Fault {
+    Fault::Conflict("a workspace was deleted while its row was waited for".to_owned())
+}
+
+impl Needs {
+    /// Adds what another write needs.
+    pub(super) fn add(&mut self, other: Self) {
+        let Self { workspaces, batches, chains, requests, hunks, sessions, all_sessions, blobs, files } = other;
+        workspaces.into_iter().for_each(|(id, creates)| self.lock(&id, creates));
+        self.batches.extend(batches);
+        self.chains.extend(chains);
+        self.requests.extend(requests);
+        self.hunks.extend(hunks);
+        self.sessions.extend(sessions);
+        self.all_sessions.extend(all_sessions);
+        self.blobs.extend(blobs);
+        self.files.extend(files);
+    }
+}

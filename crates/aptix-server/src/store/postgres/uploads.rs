@@ -1,0 +1,298 @@
+//! Uploads and blobs. Chunks are kept under the name of their upload; the transaction that makes an upload a blob counts them, so that
+//! no blob lacks one. Every transaction locks the row of its workspace first.
+
+use aptix_model::batch::BlobRef;
+use aptix_model::digest::Sha256Digest;
+use aptix_model::id::WorkspaceId;
+use aptix_model::record::UnixMillis;
+use tokio_util::bytes::Bytes;
+
+use super::database::{BEGIN, Database, HOLD, Transaction, Values};
+use super::fault::Fault;
+use super::numbers::{column, digest, get, number};
+use super::reads::{self, parsed};
+use super::rows::vanished;
+use crate::store::{StoreError, Unfinished, UploadId};
+
+/// How many milliseconds longer than it has to a blob stays that a caller learnt of: within them it is not noted again.
+const NOTED: u64 = 60_000;
+
+/// Until when a blob stays that a caller learns of now.
+pub(super) fn until(now: UnixMillis) -> i64 {
+    column(now.0.saturating_add(NOTED))
+}
+
+/// Locks the row of a workspace; creates it if there is none. One that is being deleted takes no write.
+pub(super) async fn lock(transaction: &Transaction<'_>, workspace: &WorkspaceId) -> Result<(), Fault> {
+    let create = "INSERT INTO workspaces (name) VALUES ($1) ON CONFLICT DO NOTHING";
+    transaction.change(create, &[&workspace.as_str()]).await?;
+    match lock_found(transaction, workspace).await? {
+        Some(false) => Ok(()),
+        Some(true) => Err(StoreError::BeingDeleted { workspace: workspace.clone() }.into()),
+        None => Err(vanished()),
+    }
+}
+
+/// Locks the row of a workspace, if there is one; answers whether it is being deleted.
+pub(super) async fn lock_found(transaction: &Transaction<'_>, workspace: &WorkspaceId) -> Result<Option<bool>, Fault> {
+    let sql = "SELECT deleting FROM workspaces WHERE name = $1 FOR NO KEY UPDATE";
+    let found = transaction.row(sql, &[&workspace.as_str()]).await?;
+    found.map(|row| get(&row, 0)).transpose()
+}
+
+/// Changes the sum of a workspace's stored bytes.
+pub(super) async fn use_bytes(transaction: &Transaction<'_>, workspace: &WorkspaceId, more: i64) -> Result<(), Fault> {
+    let sql = "UPDATE workspaces SET used_bytes = greatest(used_bytes + $2, 0) WHERE name = $1";
+    transaction.change(sql, &[&workspace.as_str(), &more]).await.map(drop)
+}
+
+const UNCLAIM: &str = "UPDATE uploads SET workspace = NULL, digest = NULL, dropped = dropped OR $3 \
+    WHERE workspace = $1 AND digest = $2";
+
+/// Makes an upload the one of its blob that can be resumed; the one before is dropped.
+pub(super) async fn claim(
+    database: &Database,
+    upload: UploadId,
+    workspace: &WorkspaceId,
+    blob: BlobRef,
+) -> Result<(), Fault> {
+    let transaction = database.begin().await?;
+    lock(&transaction, workspace).await?;
+    let (w, sha256) = (workspace.as_str(), blob.sha256.as_bytes().as_slice());
+    let former = "SELECT id, size FROM uploads WHERE workspace = $1 AND digest = $2 FOR UPDATE";
+    let former = transaction.row(former, &[&w, &sha256]).await?;
+    let replaced = former.as_ref().map_or(Ok(0), |row| get::<i64>(row, 1))?;
+    let is_other = former.as_ref().map_or(Ok(false), |row| get(row, 0).map(|id: uuid::Uuid| id != upload.0))?;
+    if is_other {
+        transaction.change(UNCLAIM, &[&w, &sha256, &true]).await?;
+    }
+    let claim = "INSERT INTO uploads (id, workspace, digest, size) VALUES ($1, $2, $3, $4) \
+        ON CONFLICT (id) DO UPDATE SET workspace = excluded.workspace, digest = excluded.digest, size = excluded.size, \
+        dropped = false";
+    let size = column(blob.size_bytes);
+    transaction.change(claim, &[&upload.0, &w, &sha256, &size]).await?;
+    use_bytes(&transaction, workspace, size - replaced).await?;
+    transaction.commit().await
+}
+
+/// Ends that an upload can be resumed, and drops it.
+pub(super) async fn release(
+    database: &Database,
+    upload: UploadId,
+    workspace: &WorkspaceId,
+    digest: Sha256Digest,
+) -> Result<(), Fault> {
+    let transaction = database.begin().await?;
+    lock_found(&transaction, workspace).await?;
+    release_in(&transaction, upload, workspace, digest).await?;
+    let drop_it = "UPDATE uploads SET dropped = true WHERE id = $1 AND workspace IS NULL";
+    transaction.change(drop_it, &[&upload.0]).await?;
+    transaction.commit().await
+}
+
+async fn release_in(
+    transaction: &Transaction<'_>,
+    upload: UploadId,
+    workspace: &WorkspaceId,
+    digest: Sha256Digest,
+) -> Result<(), Fault> {
+    let sql = "UPDATE uploads SET workspace = NULL, digest = NULL WHERE id = $1 AND workspace = $2 AND digest = $3 \
+        RETURNING size";
+    let values: Values<'_> = &[&upload.0, &workspace.as_str(), &digest.as_bytes().as_slice()];
+    if let Some(row) = transaction.row(sql, values).await? {
+        use_bytes(transaction, workspace, -get::<i64>(&row, 0)?).await?;
+    }
+    Ok(())
+}
+
+const CHUNK: &str = "INSERT INTO chunks (upload, index, bytes) SELECT id, $2, $3 FROM u \
+    ON CONFLICT (upload, index) DO UPDATE SET bytes = excluded.bytes";
+
+/// Takes a chunk of an upload. Everything is sent together, and PostgreSQL is waited for once.
+pub(super) async fn put_chunk(database: &Database, upload: UploadId, index: u32, bytes: &Bytes) -> Result<(), Fault> {
+    let noted = match index {
+        0 => {
+            "INSERT INTO uploads (id) VALUES ($1) ON CONFLICT (id) DO UPDATE SET touched = now() WHERE NOT uploads.dropped \
+             RETURNING id"
+        }
+        _ => "UPDATE uploads SET touched = now() WHERE id = $1 AND NOT dropped RETURNING id",
+    };
+    let mut client = database.client().await?;
+    let put = client.statement(&format!("WITH u AS ({noted}) {CHUNK}")).await?;
+    let hold = client.statement(HOLD).await?;
+    client.set_idle(false);
+    let object = client.object()?;
+    let (index, bytes) = (i64::from(index), &**bytes);
+    let (holder, values): (Values<'_>, Values<'_>) = (&[&database.holder], &[&upload.0, &index, &bytes]);
+    database.counts.other_commit();
+    let mut changed = 0;
+    let sent = async {
+        let (began, held, put, ended) = tokio::join!(
+            biased;
+            object.batch_execute(BEGIN),
+            object.query(&hold, holder),
+            object.execute(&put, values),
+            object.batch_execute("COMMIT"),
+        );
+        changed = began.and(held.map(drop)).and(put)?;
+        Ok(ended?)
+    };
+    let put = database.commit(sent).await;
+    // Whatever failed, the commit ended the transaction.
+    client.set_idle(!matches!(put, Err(Fault::Unavailable(_))));
+    put?;
+    if changed == 0 { Err(gone()) } else { Ok(()) }
+}
+
+/// Refuses an upload that was dropped meanwhile: by a sweep, or because the store was opened again.
+fn gone() -> Fault {
+    let cause = "its first bytes are gone, upload it again".to_owned();
+    StoreError::Failed { action: "keep an upload", cause }.into()
+}
+
+/// Makes an upload the workspace's blob, unless there is one already.
+pub(super) async fn commit(
+    database: &Database,
+    upload: UploadId,
+    workspace: &WorkspaceId,
+    blob: BlobRef,
+    now: UnixMillis,
+) -> Result<(), Fault> {
+    let transaction = database.begin().await?;
+    lock(&transaction, workspace).await?;
+    release_in(&transaction, upload, workspace, blob.sha256).await?;
+    let (w, sha256) = (workspace.as_str(), blob.sha256.as_bytes().as_slice());
+    let there = "SELECT 1 FROM blobs WHERE workspace = $1 AND digest = $2";
+    if transaction.row(there, &[&w, &sha256]).await?.is_some() {
+        transaction.change("UPDATE uploads SET dropped = true WHERE id = $1", &[&upload.0]).await?;
+        let noted = "UPDATE blobs SET seen = greatest(seen, $3) WHERE workspace = $1 AND digest = $2";
+        transaction.change(noted, &[&w, &sha256, &until(now)]).await?;
+        return transaction.commit().await;
+    }
+    if blob.size_bytes > 0 {
+        check(&transaction, upload, blob.size_bytes).await?;
+    }
+    let insert = "INSERT INTO blobs (workspace, digest, upload, size, seen) VALUES ($1, $2, $3, $4, $5)";
+    let size = column(blob.size_bytes);
+    transaction.change(insert, &[&w, &sha256, &upload.0, &size, &until(now)]).await?;
+    transaction.change("DELETE FROM uploads WHERE id = $1", &[&upload.0]).await?;
+    use_bytes(&transaction, workspace, size).await?;
+    transaction.commit().await
+}
+
+/// Looks whether every chunk of an upload is there.
+async fn check(transaction: &Transaction<'_>, upload: UploadId, size: u64) -> Result<(), Fault> {
+    let lock = "SELECT 1 FROM uploads WHERE id = $1 AND NOT dropped FOR UPDATE";
+    if transaction.row(lock, &[&upload.0]).await?.is_none() {
+        return Err(gone());
+    }
+    let counted = "SELECT count(*), coalesce(max(index) + 1, 0), coalesce(sum(octet_length(bytes)), 0)::bigint \
+        FROM chunks WHERE upload = $1";
+    let row = transaction.row(counted, &[&upload.0]).await?.ok_or_else(gone)?;
+    let (count, next, bytes): (i64, i64, i64) = (get(&row, 0)?, get(&row, 1)?, get(&row, 2)?);
+    if count == next && number(bytes) == size {
+        return Ok(());
+    }
+    let cause = format!("it has {count} of {next} chunks and {bytes} of {size} bytes, upload it again");
+    Err(StoreError::Failed { action: "keep an upload", cause }.into())
+}
+
+/// The upload of a blob that can be resumed.
+pub(super) async fn unfinished(
+    database: &Database,
+    workspace: &WorkspaceId,
+    blob: BlobRef,
+    now: UnixMillis,
+) -> Result<Option<Unfinished>, StoreError> {
+    let sql = "SELECT u.id, u.seen, c.index, octet_length(c.bytes)::bigint FROM uploads u JOIN workspaces w ON w.name = u.workspace \
+        LEFT JOIN chunks c ON c.upload = u.id \
+        WHERE u.workspace = $1 AND u.digest = $2 AND u.size = $3 AND NOT u.dropped AND NOT w.deleting ORDER BY c.index";
+    let size = column(blob.size_bytes);
+    let values: Values<'_> = &[&workspace.as_str(), &blob.sha256.as_bytes().as_slice(), &size];
+    let rows = database.read(sql, values).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (upload, seen) = parsed(|| Ok((UploadId(get(row, 0)?), get::<i64>(row, 1)?)))?;
+    let mut bytes = 0;
+    for (expected, row) in (0_i64..).zip(&rows) {
+        let chunk: Option<i64> = parsed(|| get(row, 2))?;
+        if chunk != Some(expected) {
+            break;
+        }
+        bytes += number(parsed(|| get(row, 3))?);
+    }
+    if seen < column(now.0) {
+        let noted = database.write(|| note_upload(database, upload, now)).await;
+        noted.unwrap_or_else(|error| tracing::warn!(%error, "not noted that an upload is asked for"));
+    }
+    Ok(Some(Unfinished { upload, bytes }))
+}
+
+async fn note_upload(database: &Database, upload: UploadId, now: UnixMillis) -> Result<(), Fault> {
+    let transaction = database.begin().await?;
+    transaction.change("UPDATE uploads SET seen = greatest(seen, $2) WHERE id = $1", &[&upload.0, &until(now)]).await?;
+    transaction.commit().await
+}
+
+/// One chunk of an upload that can be resumed.
+pub(super) async fn upload_chunk(
+    database: &Database,
+    upload: UploadId,
+    index: u32,
+) -> Result<Option<Bytes>, StoreError> {
+    let sql = "SELECT c.bytes FROM uploads u JOIN chunks c ON c.upload = u.id \
+        WHERE u.id = $1 AND NOT u.dropped AND c.index = $2";
+    chunk(&database.read(sql, &[&upload.0, &i64::from(index)]).await?)
+}
+
+/// One chunk of a blob.
+pub(super) async fn blob_chunk(
+    database: &Database,
+    workspace: &WorkspaceId,
+    digest: Sha256Digest,
+    index: u32,
+) -> Result<Option<Bytes>, StoreError> {
+    let sql = "SELECT c.bytes FROM blobs b JOIN workspaces w ON w.name = b.workspace JOIN chunks c ON c.upload = b.upload \
+        WHERE b.workspace = $1 AND b.digest = $2 AND c.index = $3 AND NOT w.deleting";
+    let values: Values<'_> = &[&workspace.as_str(), &digest.as_bytes().as_slice(), &i64::from(index)];
+    chunk(&database.read(sql, values).await?)
+}
+
+fn chunk(rows: &[tokio_postgres::Row]) -> Result<Option<Bytes>, StoreError> {
+    rows.first().map(|row| parsed(|| Ok(Bytes::copy_from_slice(get(row, 0)?)))).transpose()
+}
+
+/// For each digest, how many bytes its blob has; notes that a caller learnt of it.
+pub(super) async fn blob_sizes(
+    database: &Database,
+    workspace: &WorkspaceId,
+    digests: &[Sha256Digest],
+    now: UnixMillis,
+) -> Result<Vec<Option<u64>>, StoreError> {
+    let mut found = reads::blobs(database, workspace, digests).await?;
+    let stale: Vec<_> = found.iter().filter(|(.., seen)| *seen < column(now.0)).map(|(digest, ..)| *digest).collect();
+    if !stale.is_empty() {
+        match database.write(|| note_blobs(database, workspace, &stale, now)).await {
+            // One that was removed meanwhile is not there.
+            Ok(noted) => found.retain(|(digest, ..)| !stale.contains(digest) || noted.contains(digest)),
+            Err(error) => tracing::warn!(%error, "not noted that blobs are asked for"),
+        }
+    }
+    let size = |digest: &Sha256Digest| found.iter().find(|(found, ..)| found == digest).map(|(_, size, _)| *size);
+    Ok(digests.iter().map(size).collect())
+}
+
+async fn note_blobs(
+    database: &Database,
+    workspace: &WorkspaceId,
+    digests: &[Sha256Digest],
+    now: UnixMillis,
+) -> Result<Vec<Sha256Digest>, Fault> {
+    let transaction = database.begin().await?;
+    lock_found(&transaction, workspace).await?;
+    let sql = "UPDATE blobs SET seen = greatest(seen, $3) WHERE workspace = $1 AND digest = ANY($2::bytea[]) RETURNING digest";
+    let wanted: Vec<_> = digests.iter().map(|digest| digest.as_bytes().as_slice()).collect();
+    let rows = transaction.rows(sql, &[&workspace.as_str(), &wanted, &until(now)]).await?;
+    let noted = rows.iter().map(|row| digest(row, 0)).collect::<Result<_, _>>()?;
+    transaction.commit().await?;
+    Ok(noted)
+}
