@@ -5,7 +5,7 @@ mod retention;
 mod status;
 mod workspace;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,10 @@ use crate::opening;
 /// How long a command waits for a data directory that another process has.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long it waits for a database that another process has, beside what the store itself waits: one on this machine has its socket by
+/// then.
+const DATABASE_PATIENCE: Duration = Duration::from_secs(2);
+
 /// How often a data directory is looked at that another process has.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -57,10 +61,17 @@ pub(crate) struct Order {
 impl Order {
     /// The store that is asked while no server runs.
     fn store(&self) -> anyhow::Result<StoreChoice> {
-        let given = self.store.as_deref().filter(|given| !given.is_empty());
-        let store = given.map(StoreChoice::parse).transpose();
-        Ok(store.context("failed to read --store or APTIX_SERVER_STORE")?.unwrap_or_default())
+        choose(self.store.as_deref())
     }
+}
+
+/// The store that an option or the environment names; one that is empty counts as not set.
+///
+/// # Errors
+/// When it is none.
+pub(crate) fn choose(given: Option<&OsStr>) -> anyhow::Result<StoreChoice> {
+    let store = given.filter(|given| !given.is_empty()).map(StoreChoice::parse).transpose();
+    Ok(store.context("failed to read --store or APTIX_SERVER_STORE")?.unwrap_or_default())
 }
 
 #[derive(clap::Subcommand)]
@@ -244,14 +255,17 @@ async fn ask_by<T>(
     }
     opening::make_dir(data_dir).with_context(unusable)?;
     let dir = File::open(data_dir).with_context(unusable)?;
-    let until = Instant::now() + PATIENCE;
+    let patience = if choice.is_embedded() { PATIENCE } else { DATABASE_PATIENCE };
+    let until = Instant::now() + patience;
     let store = loop {
         if let Ok(mut owner) = Owner::connect(&dir, OwnerSocket::Server).await {
             return Ok(call(&mut owner).await?);
         }
         // A server that starts or ends has the directory, and no socket.
         match open(&choice, data_dir, new).await {
-            Err(StoreError::InUse { .. }) if Instant::now() < until => sleep(LOOK_AGAIN).await,
+            Err(StoreError::InUse { .. } | StoreError::DatabaseInUse { .. }) if Instant::now() < until => {
+                sleep(LOOK_AGAIN).await;
+            }
             opened => break opened?,
         }
     };

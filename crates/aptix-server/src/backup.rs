@@ -1,16 +1,20 @@
 //! The commands that make a backup, read it, and restore it.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use aptix_model::wire;
+use aptix_server::config::StoreChoice;
 use aptix_server::store::backup::{self, BackupError, NewFile, Summary};
 use aptix_server::store::embedded::restore::{self, RestoredTokens};
+#[cfg(feature = "postgres")]
+use aptix_server::store::postgres::PostgresStore;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::administer::{New, Order, ask};
+use crate::administer::{New, Order, ask, choose};
 
 /// What is backed up, and where to.
 #[derive(clap::Args)]
@@ -32,8 +36,12 @@ pub(crate) struct Restore {
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
     /// Directory that becomes the data directory: a new or an empty one
-    #[arg(long, value_name = "DIR")]
-    data_dir: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "store")]
+    data_dir: Option<PathBuf>,
+    /// What is made of the backup: `embedded`, a data directory, or the address of a PostgreSQL database that has no store yet; then no
+    /// directory is used [default: embedded]
+    #[arg(long, value_name = "STORE", env = "APTIX_SERVER_STORE", hide_env_values = true)]
+    store: Option<OsString>,
     /// Revoke every token in the backup; calls still need one
     #[arg(long)]
     revoke_tokens: bool,
@@ -57,21 +65,34 @@ pub(crate) async fn back_up(BackUp { to, force, order }: BackUp) -> anyhow::Resu
     print(&format!("made {}: {}", to.display(), about(&summary)))
 }
 
-/// Makes a data directory of a backup.
+/// Makes a data directory or a store in a database of a backup.
 ///
 /// # Errors
-/// When the backup is damaged, the directory is not empty, or the system refuses.
-pub(crate) fn restore(Restore { from, data_dir, revoke_tokens }: Restore) -> anyhow::Result<ExitCode> {
+/// When the backup is damaged, the directory is not empty, the database has a store, or the system refuses.
+pub(crate) async fn restore(command: Restore) -> anyhow::Result<()> {
+    let Restore { from, data_dir, store, revoke_tokens } = command;
     let tokens = if revoke_tokens { RestoredTokens::Revoked } else { RestoredTokens::Kept };
-    let restored = restore::restore(&from, &data_dir, tokens);
-    let summary = restored.with_context(|| format!("failed to restore {}", from.display()))?;
+    let failed = || format!("failed to restore {}", from.display());
+    let (place, summary) = match choose(store.as_deref())? {
+        StoreChoice::Embedded => {
+            let data_dir = data_dir.context("expected --data-dir, the directory to restore into, found none")?;
+            let (place, from) = (data_dir.display().to_string(), from.clone());
+            let restored = tokio::task::spawn_blocking(move || restore::restore(&from, &data_dir, tokens)).await?;
+            (place, restored.with_context(failed)?)
+        }
+        #[cfg(feature = "postgres")]
+        StoreChoice::Postgres(address) => {
+            let backup = std::fs::File::open(&from).with_context(failed)?;
+            let restored = PostgresStore::restore(&address, std::io::BufReader::new(backup), tokens).await;
+            (address.to_string(), restored.with_context(failed)?)
+        }
+    };
     let tokens = match (summary.tokens, revoke_tokens) {
         (0, _) => "",
         (_, true) => "; every token is revoked: make new ones with `aptix-server token create`",
         (_, false) => "; tokens are as they were then: revoke again what was revoked since",
     };
-    print(&format!("restored {} into {}: {summary}{tokens}", from.display(), data_dir.display()))?;
-    Ok(ExitCode::SUCCESS)
+    print(&format!("restored {} into {place}: {summary}{tokens}", from.display()))
 }
 
 /// Reads all of a backup.

@@ -111,7 +111,7 @@ enum Command {
     },
     /// Makes a backup of everything that the server keeps, while it runs or not
     Backup(BackUp),
-    /// Makes a data directory of a backup
+    /// Makes a data directory, or a store in a database, of a backup
     Restore(Restore),
     /// Reads the configuration as the server would and prints what takes effect and where it comes from, or, with exit 1,
     /// everything that is wrong with it
@@ -149,7 +149,7 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Verify { backup: Some(file), .. } => backup::verify(&file),
         Command::Verify { data_dir, .. } => verify(&data_dir),
         Command::Backup(command) => run(backup::back_up(command)),
-        Command::Restore(command) => backup::restore(command),
+        Command::Restore(command) => run(backup::restore(command)),
         Command::CheckConfig(command) => check_config(command),
         Command::Status(command) => run(administer::status(command)),
         Command::Token(command) => run(administer::token(command)),

@@ -70,7 +70,15 @@ fn embedded(data_dir: &Path, open_files: usize, accept_loss: bool) -> Result<Arc
 /// When the database cannot be used, or another server uses it.
 #[cfg(feature = "postgres")]
 pub(crate) async fn open_database(address: &Address) -> Result<Arc<dyn Store>, StoreError> {
-    Ok(Arc::new(PostgresStore::open(address).await?))
+    match PostgresStore::open(address).await {
+        Ok(store) => Ok(Arc::new(store)),
+        Err(StoreError::Failed { action, cause }) => {
+            let cause =
+                format!("{cause}; hint: check the address {address}, and that PostgreSQL takes connections there");
+            Err(StoreError::Failed { action, cause })
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Makes a data directory that its owner alone can use, unless there is one.
