@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use aptix_model::id::WorkspaceId;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use super::connections::COMMITTING;
 use super::database::{BEGIN, BEGIN_GROUP, Database};
 use super::fault::Fault;
 use super::group::{self, Ended, WRITTEN_BYTES};
@@ -23,6 +24,9 @@ pub(super) const GROUP: usize = 256;
 
 /// Writes that wait for a workspace that is set apart.
 const APART: usize = 256;
+
+/// Workspaces that are set apart and carried out at once. With the group under way they take the connections of the committer.
+const AT_ONCE: usize = COMMITTING - 1;
 
 /// What the committer is asked for.
 pub(super) enum Order {
@@ -56,16 +60,20 @@ pub(super) struct Committer {
     apart: HashMap<WorkspaceId, Vec<Job>>,
     /// Transactions of workspaces that are set apart; each answers which one, and what was put off.
     running: JoinSet<(WorkspaceId, Vec<Job>)>,
+    /// Bounds how many of them are carried out at once: each waits for a lock with a connection.
+    turns: Arc<Semaphore>,
 }
 
 impl Committer {
     pub(super) fn new(database: Arc<Database>, orders: mpsc::Receiver<Order>, groups: Groups) -> Self {
         let (later, apart, running) = (VecDeque::new(), HashMap::new(), JoinSet::new());
-        Self { database, orders, groups, later, apart, running }
+        let turns = Arc::new(Semaphore::new(AT_ONCE));
+        Self { database, orders, groups, later, apart, running, turns }
     }
 
     /// Serves until the store is closed or dropped.
     pub(super) async fn run(mut self) {
+        let _writer = Writer(Arc::clone(&self.database));
         loop {
             let (jobs, close) = self.take().await;
             let is_over = jobs.is_empty() && close.is_none();
@@ -150,8 +158,13 @@ impl Committer {
         }
         match twice(&self.database, BEGIN_GROUP, &mut jobs).await {
             Ok(Ended { decided, later }) => {
+                let is_stuck = decided.is_empty() && later.len() == 1;
                 decided.into_iter().for_each(|job| job.work.answer(Ok(())));
-                self.later.extend(later);
+                if is_stuck {
+                    later.into_iter().for_each(|job| job.work.answer(Err(too_large())));
+                } else {
+                    self.later.extend(later);
+                }
             }
             Err(Fault::Locked) => self.set_apart(jobs),
             Err(fault) => {
@@ -174,8 +187,9 @@ impl Committer {
     }
 
     fn start(&mut self, workspace: WorkspaceId, mut jobs: Vec<Job>) {
-        let database = Arc::clone(&self.database);
+        let (database, turns) = (Arc::clone(&self.database), Arc::clone(&self.turns));
         self.running.spawn(async move {
+            let _turn = turns.acquire().await;
             match twice(&database, BEGIN, &mut jobs).await {
                 Ok(Ended { decided, later }) => {
                     decided.into_iter().for_each(|job| job.work.answer(Ok(())));
@@ -210,12 +224,27 @@ impl Committer {
     }
 }
 
+/// Says, when it is dropped, that nothing is written any more.
+struct Writer(Arc<Database>);
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.0.health.end();
+    }
+}
+
 /// Carries out a group; once more if PostgreSQL rolled it back for another transaction.
 async fn twice(database: &Database, begin: &str, jobs: &mut Vec<Job>) -> Result<Ended, Fault> {
     match group::carry_out(database, begin, jobs).await {
         Err(Fault::Conflict(_)) => group::carry_out(database, begin, jobs).await,
         ended => ended,
     }
+}
+
+/// Refuses a write that does not fit into a group of its own.
+fn too_large() -> StoreError {
+    let cause = format!("it takes more than {WRITTEN_BYTES} bytes of other batches to decide on it");
+    StoreError::Failed { action: "decide on a write", cause }
 }
 
 /// Why no more writes are taken.

@@ -16,8 +16,10 @@ use tokio_util::task::TaskTracker;
 use super::address::Address;
 use crate::store::StoreError;
 
-/// Connections at most, beside that of the lock.
-const CONNECTIONS: usize = 16;
+/// Connections at most, beside those of the committer and that of the lock.
+pub(super) const CONNECTIONS: usize = 16;
+/// Connections of the committer: others that wait for a lock take none of them.
+pub(super) const COMMITTING: usize = 5;
 
 /// How long a call waits for a free connection.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -64,12 +66,12 @@ impl Connector {
         Ok((client, task))
     }
 
-    /// A pool of connections.
-    pub(super) fn pool(&self) -> Result<Pool, StoreError> {
+    /// A pool of so many connections.
+    pub(super) fn pool(&self, connections: usize) -> Result<Pool, StoreError> {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_connect(self.config.clone(), self.clone(), recycling);
         let pool = Pool::builder(manager)
-            .max_size(CONNECTIONS)
+            .max_size(connections)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(PATIENCE))
             .create_timeout(Some(PATIENCE))

@@ -8,7 +8,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 
-use super::connections::Connector;
+use super::connections::{COMMITTING, CONNECTIONS, Connector};
 use super::counts::Counts;
 use super::fault::Fault;
 use super::health::Health;
@@ -33,6 +33,7 @@ const READ: Duration = Duration::from_secs(30);
 pub(super) struct Database {
     pub(super) connector: Connector,
     pool: Pool,
+    committing: Pool,
     /// What the store's row has while this server may write.
     pub(super) holder: Uuid,
     pub(super) counts: Counts,
@@ -41,8 +42,8 @@ pub(super) struct Database {
 
 impl Database {
     pub(super) fn new(connector: Connector, holder: Uuid) -> Result<Self, StoreError> {
-        let pool = connector.pool()?;
-        Ok(Self { connector, pool, holder, counts: Counts::default(), health: Health::new() })
+        let (pool, committing) = (connector.pool(CONNECTIONS)?, connector.pool(COMMITTING)?);
+        Ok(Self { connector, pool, committing, holder, counts: Counts::default(), health: Health::new() })
     }
 
     /// A connection.
@@ -50,9 +51,15 @@ impl Database {
         Ok(Lent { client: Some(self.pool.get().await?), is_idle: true })
     }
 
+    /// A connection of the committer.
+    pub(super) async fn committing(&self) -> Result<Lent, Fault> {
+        Ok(Lent { client: Some(self.committing.get().await?), is_idle: true })
+    }
+
     /// Closes every connection that is idle; the others are closed when they become idle.
     pub(super) fn close(&self) {
         self.pool.close();
+        self.committing.close();
     }
 
     /// Reads rows with one statement. One that found its connection closed is sent once more.

@@ -23,7 +23,8 @@ pub(super) async fn begin(
     let transaction = database.begin().await?;
     let sql = "SELECT known, deleting FROM workspaces WHERE name = $1 FOR NO KEY UPDATE";
     let found = transaction.row(sql, &[&workspace.as_str()]).await?;
-    let (is_known, is_deleting) = found.map_or(Ok((false, false)), |row| Ok::<_, Fault>((get(&row, 0)?, get(&row, 1)?)))?;
+    let (is_known, is_deleting) =
+        found.map_or(Ok((false, false)), |row| Ok::<_, Fault>((get(&row, 0)?, get(&row, 1)?)))?;
     if is_deleting || !is_known {
         transaction.roll_back().await?;
         return Ok(is_deleting.then(Vec::new));

@@ -232,8 +232,10 @@ fn plan_events<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
 fn plan_files<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
     let files = &changes.files;
     let gone: Vec<_> = files.iter().filter(|(_, file)| file.is_none()).map(|(key, _)| key).collect();
-    let of_gone =
-        vec![values(gone.iter().map(|(w, _)| w.as_str())), values(gone.iter().map(|(_, path)| path.as_str().as_bytes()))];
+    let of_gone = vec![
+        values(gone.iter().map(|(w, _)| w.as_str())),
+        values(gone.iter().map(|(_, path)| path.as_str().as_bytes())),
+    ];
     plan.add(NO_FILES, gone.len(), of_gone);
     let kept: Vec<_> = files.iter().filter_map(|((workspace, _), file)| Some((workspace, file.as_ref()?))).collect();
     let of_kept = vec![

@@ -27,7 +27,7 @@ pub(super) struct Ended {
 /// # Errors
 /// Why nothing was written, or why that is not certain.
 pub(super) async fn carry_out(database: &Database, begin: &str, jobs: &mut Vec<Job>) -> Result<Ended, Fault> {
-    let mut client = database.client().await?;
+    let mut client = database.committing().await?;
     let mut needs = Needs::default();
     jobs.iter().for_each(|job| job.work.needs(&mut needs));
     let (mut rows, mut changes) = (Rows::default(), Changes::default());

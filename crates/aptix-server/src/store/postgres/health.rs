@@ -13,6 +13,8 @@ pub(super) enum State {
     Failed(String),
     /// Another server took the store over: this one writes nothing any more.
     TakenOver,
+    /// The task that writes ended unasked: only another start mends it.
+    Ended,
     Closed,
 }
 
@@ -37,6 +39,9 @@ impl Health {
             State::Well => Ok(()),
             State::Failed(cause) => Err(StoreError::ReadOnly { cause: cause.clone() }),
             State::TakenOver => Err(StoreError::TakenOver),
+            State::Ended => {
+                Err(StoreError::ReadOnly { cause: "its writer ended unasked, start the server again".to_owned() })
+            }
             State::Closed => Err(StoreError::Closed),
         }
     }
@@ -65,7 +70,7 @@ impl Health {
 
     pub(super) fn take_over(&self) {
         let changed = self.state.send_if_modified(|state| {
-            let changes = !matches!(state, State::TakenOver | State::Closed);
+            let changes = !matches!(state, State::TakenOver | State::Ended | State::Closed);
             if changes {
                 *state = State::TakenOver;
             }
@@ -89,6 +94,17 @@ impl Health {
             self.reopenings.send_modify(|count| *count += 1);
             tracing::info!("the store takes writes again");
         }
+    }
+
+    /// Takes no more writes, because the task that writes ended; does nothing if the store was closed.
+    pub(super) fn end(&self) {
+        self.state.send_if_modified(|state| {
+            let changes = *state != State::Closed;
+            if changes {
+                *state = State::Ended;
+            }
+            changes
+        });
     }
 
     pub(super) fn close(&self) {

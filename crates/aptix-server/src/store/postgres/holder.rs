@@ -46,10 +46,7 @@ impl Lock {
     ///
     /// # Errors
     /// When another server has it.
-    pub(super) async fn take(
-        (client, served): (Client, JoinHandle<()>),
-        database: &str,
-    ) -> Result<Self, StoreError> {
+    pub(super) async fn take((client, served): (Client, JoinHandle<()>), database: &str) -> Result<Self, StoreError> {
         let until = Instant::now() + PATIENCE;
         loop {
             if try_take(&client).await.map_err(Fault::into_error)? {
@@ -89,45 +86,45 @@ async fn try_take(client: &Client) -> Result<bool, Fault> {
 /// server takes it over.
 pub(super) async fn keep(database: Arc<Database>, lock: Lock, closing: CancellationToken) {
     let mut lock = Some(lock);
-    loop {
-        let failed = database.health.until(|state| *state != State::Well);
-        if let Some(held) = &mut lock {
-            tokio::select! {
-                () = closing.cancelled() => break,
-                _ = &mut held.served => {
-                    lock = None;
-                    database.health.fail("the connection that holds the lock of the store broke");
-                }
-                () = failed => {}
-            }
-        }
-        if !matches!(database.health.state(), State::Failed(_)) && lock.is_some() {
-            // Taken over, or closed.
-            closing.cancelled().await;
-            break;
-        }
-        let Some(healed) = closing.run_until_cancelled(heal(&database, lock.take())).await else { return };
-        lock = healed;
-    }
+    closing.run_until_cancelled(tend(&database, &mut lock)).await;
     if let Some(lock) = lock {
         lock.give().await;
     }
 }
 
-/// Tries until writes are taken again; answers without a lock if another server took the store over.
-async fn heal(database: &Database, mut lock: Option<Lock>) -> Option<Lock> {
+/// Ends once no write is ever taken again.
+async fn tend(database: &Database, lock: &mut Option<Lock>) {
+    loop {
+        if let Some(held) = lock {
+            tokio::select! {
+                _ = &mut held.served => {
+                    *lock = None;
+                    database.health.fail("the connection that holds the lock of the store broke");
+                }
+                () = database.health.until(|state| *state != State::Well) => {}
+            }
+        }
+        if !matches!(database.health.state(), State::Failed(_)) {
+            return;
+        }
+        heal(database, lock).await;
+    }
+}
+
+/// Tries until writes are taken again, or another server is found to have taken the store over.
+async fn heal(database: &Database, lock: &mut Option<Lock>) {
     let (mut wait, mut logged) = (TRY_AFTER, String::new());
     loop {
         sleep(wait).await;
         wait = (wait * 2).min(TRY_EVERY);
-        match attempt(database, lock.take()).await {
-            Ok(taken) => {
+        match attempt(database, lock).await {
+            Ok(()) => {
                 database.health.heal();
-                return Some(taken);
+                return;
             }
             Err(Fault::TakenOver) => {
                 database.health.take_over();
-                return None;
+                return;
             }
             Err(fault) => {
                 let error = fault.into_error().to_string();
@@ -140,24 +137,21 @@ async fn heal(database: &Database, mut lock: Option<Lock>) -> Option<Lock> {
     }
 }
 
-async fn attempt(database: &Database, lock: Option<Lock>) -> Result<Lock, Fault> {
-    let lock = match lock {
-        Some(lock) if !lock.client.is_closed() => lock,
-        _ => {
-            let (client, served) = database.connector.connection().await?;
-            // First who may write: another server may have started and ended meanwhile.
-            check(&client, database.holder).await?;
-            if !try_take(&client).await? {
-                let cause = "another connection has the lock of the store".to_owned();
-                return Err(Fault::Unavailable(cause));
-            }
-            Lock { client, served }
+/// Takes the lock, if it is not held, and writes. A lock that is held stays so when the write fails.
+async fn attempt(database: &Database, lock: &mut Option<Lock>) -> Result<(), Fault> {
+    if lock.as_ref().is_none_or(|lock| lock.client.is_closed()) {
+        *lock = None;
+        let (client, served) = database.connector.connection().await?;
+        // First who may write: another server may have started and ended meanwhile.
+        check(&client, database.holder).await?;
+        if !try_take(&client).await? {
+            return Err(Fault::Unavailable("another connection has the lock of the store".to_owned()));
         }
-    };
+        *lock = Some(Lock { client, served });
+    }
     let transaction = database.begin().await?;
     transaction.change(PROBE, &[]).await?;
-    transaction.commit().await?;
-    Ok(lock)
+    transaction.commit().await
 }
 
 async fn check(client: &Client, holder: Uuid) -> Result<(), Fault> {

@@ -66,7 +66,8 @@ pub(super) async fn begin(
     rows: &mut Rows,
 ) -> Result<BTreeSet<WorkspaceId>, Fault> {
     let object = client.object()?;
-    let (hold, create, lock) = (client.statement(HOLD).await?, client.statement(CREATE).await?, client.statement(LOCK).await?);
+    let (hold, create, lock) =
+        (client.statement(HOLD).await?, client.statement(CREATE).await?, client.statement(LOCK).await?);
     let new: Vec<_> = needs.workspaces.iter().filter(|(_, creates)| **creates).map(|(id, _)| id.as_str()).collect();
     let all: Vec<_> = needs.workspaces.keys().map(WorkspaceId::as_str).collect();
     let prepared = Prepared::of(client, needs).await?;

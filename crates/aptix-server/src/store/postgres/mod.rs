@@ -255,9 +255,9 @@ impl Store for PostgresStore {
     }
 
     fn claim_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
-        self.ask(move |database| async move {
-            database.write(|| uploads::claim(database, upload, &workspace, blob)).await
-        })
+        self.ask(
+            move |database| async move { database.write(|| uploads::claim(database, upload, &workspace, blob)).await },
+        )
     }
 
     fn unfinished_upload(&self, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, Option<Unfinished>> {
@@ -281,9 +281,9 @@ impl Store for PostgresStore {
     }
 
     fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()> {
-        self.ask(move |database| async move {
-            database.write(|| uploads::put_chunk(database, upload, index, &bytes)).await
-        })
+        self.ask(
+            move |database| async move { database.write(|| uploads::put_chunk(database, upload, index, &bytes)).await },
+        )
     }
 
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {
@@ -339,7 +339,9 @@ impl Store for PostgresStore {
     }
 
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(self.database.health.until(|state| matches!(state, State::Failed(_) | State::TakenOver)))
+        Box::pin(
+            self.database.health.until(|state| matches!(state, State::Failed(_) | State::TakenOver | State::Ended)),
+        )
     }
 
     fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

@@ -33,7 +33,8 @@ pub(super) fn limit(limit: usize) -> i64 {
 
 /// The value of a column.
 pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, Fault> {
-    row.try_get(column).map_err(|error| Fault::Failed(format!("column {column} of an answer is not as expected: {error}")))
+    row.try_get(column)
+        .map_err(|error| Fault::Failed(format!("column {column} of an answer is not as expected: {error}")))
 }
 
 /// The digest in a column.

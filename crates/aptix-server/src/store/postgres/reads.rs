@@ -16,9 +16,7 @@ use crate::store::damaged::Damaged;
 use crate::store::records::record::Happened;
 use crate::store::records::{batch_record, record, session_record};
 use crate::store::session::{self, SessionState, is_in_flight};
-use crate::store::{
-    BatchSelector, Due, DueKey, Event, Lease, Listed, ListedWorkspace, StoreError, WorkspaceCounts,
-};
+use crate::store::{BatchSelector, Due, DueKey, Event, Lease, Listed, ListedWorkspace, StoreError, WorkspaceCounts};
 
 /// Reads the columns of a row.
 pub(super) fn parsed<T>(parse: impl FnOnce() -> Result<T, Fault>) -> Result<T, StoreError> {

@@ -16,11 +16,11 @@ use super::address::Address;
 use super::changes::{Changes, Columns, NewBatch};
 use super::database::{Database, Lent, Transaction};
 use super::fault::Fault;
+use super::flush;
 use super::numbers::column;
 use super::open::{random, take};
 use super::rows::{Batch, NewEvent, Workspace};
 use super::uploads::until;
-use super::flush;
 use crate::mint;
 use crate::store::backup::{BackupError, Item, Reader, StoreFacts, Summary, WorkspaceFacts};
 use crate::store::embedded::restore::RestoredTokens;
@@ -170,9 +170,7 @@ impl<'a> Import<'a> {
         let notes = (!facts.notes.0.is_empty()).then(|| encode_notes(&facts.notes));
         let digest = facts.trim.digest.as_ref().map(|digest| digest.as_bytes().as_slice());
         let (upto, swept) = (column(facts.trim.upto.0), column(facts.trim.swept.0));
-        self.transaction
-            .change(sql, &[&facts.id.as_str(), &upto, &digest, &swept, &notes.as_deref()])
-            .await?;
+        self.transaction.change(sql, &[&facts.id.as_str(), &upto, &digest, &swept, &notes.as_deref()]).await?;
         let row = Workspace {
             is_known: true,
             newest: facts.newest,

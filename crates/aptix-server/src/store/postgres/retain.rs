@@ -9,7 +9,7 @@ use super::database::{Database, Transaction, Values};
 use super::fault::Fault;
 use super::numbers::{column, get, number};
 use super::reads::parsed;
-use super::retention::{Found, PastRecords, Plan, find, plan};
+use super::retention::{Found, PastRecords, Plan, damaged, find, plan};
 use super::uploads::use_bytes;
 use crate::store::StoreError;
 use crate::store::records::batch_record::{decode_batch, encode_batch, encode_state};
@@ -35,7 +35,7 @@ pub(super) async fn retain(database: &Database, order: &Retention) -> Result<Ret
         }
         return Ok(retained);
     }
-    let Plan { contents, swept, upto, retained: planned } =
+    let Plan { contents, swept, upto, bounds, retained: planned } =
         plan(database, order, &found, (BATCHES * STEPS, EVENTS * STEPS as u64)).await?;
     let of = Of { database, workspace: &order.workspace, born: found.born };
     of.note(order.now).await?;
@@ -57,6 +57,9 @@ pub(super) async fn retain(database: &Database, order: &Retention) -> Result<Ret
     }
     of.remove_records(trimmed, &mut done).await?;
     done.has_more |= trimmed < upto;
+    if done.held_by.is_none() {
+        done.held_by = damaged(database, &order.workspace, bounds).await?;
+    }
     done.oldest = find(database, &order.workspace).await?.map_or(trimmed, |found: Found| found.trimmed).next();
     Ok(done)
 }
@@ -135,7 +138,8 @@ impl Of<'_> {
         let records = self.read(&ids).await?;
         let removed = self.database.write(|| self.remove_contents_once(&records)).await?;
         done.contents += removed.len() as u64;
-        done.content_bytes += step.iter().filter(|(id, _)| removed.contains(&id.0)).map(|(_, bytes)| bytes).sum::<u64>();
+        done.content_bytes +=
+            step.iter().filter(|(id, _)| removed.contains(&id.0)).map(|(_, bytes)| bytes).sum::<u64>();
         Ok(())
     }
 
@@ -196,8 +200,7 @@ impl Of<'_> {
         let sql = "UPDATE workspaces SET trimmed = $4, trimmed_digest = $5 \
             WHERE name = $1 AND born = $2 AND NOT deleting AND trimmed = $3";
         let digest = digest.as_ref().map(|digest| digest.as_bytes().as_slice());
-        let values: Values<'_> =
-            &[&self.workspace.as_str(), &self.born, &column(trimmed.0), &column(to.0), &digest];
+        let values: Values<'_> = &[&self.workspace.as_str(), &self.born, &column(trimmed.0), &column(to.0), &digest];
         if transaction.change(sql, values).await? == 0 {
             transaction.roll_back().await?;
             return Ok(0);
@@ -237,7 +240,8 @@ impl Of<'_> {
         self.pass_over(&transaction, records).await?;
         let ids: Vec<_> = records.iter().filter(|found| found.batch.is_some()).map(|found| found.id.0).collect();
         let removed = transaction.rows(REMOVE, &[&self.workspace.as_str(), &ids]).await?;
-        let removed = removed.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect::<Result<Vec<(Uuid, i64)>, Fault>>()?;
+        let removed =
+            removed.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect::<Result<Vec<(Uuid, i64)>, Fault>>()?;
         let (ids, bytes): (Vec<_>, Vec<i64>) = removed.into_iter().unzip();
         self.unname(&transaction, &ids).await?;
         use_bytes(&transaction, self.workspace, -bytes.iter().sum::<i64>()).await?;

@@ -56,6 +56,7 @@ pub(super) struct Plan {
     pub(super) swept: Option<Revision>,
     /// The last event that goes.
     pub(super) upto: Revision,
+    pub(super) bounds: Bounds,
     pub(super) retained: Retained,
 }
 
@@ -75,11 +76,11 @@ pub(super) async fn plan(
     if retained.held_by.is_none() {
         retained.held_by = damaged(database, &order.workspace, bounds).await?;
     }
-    Ok(Plan { contents, swept, upto, retained })
+    Ok(Plan { contents, swept, upto, bounds, retained })
 }
 
 /// The oldest batch that retention passed over because it cannot be read.
-async fn damaged(
+pub(super) async fn damaged(
     database: &Database,
     workspace: &WorkspaceId,
     bounds: Bounds,

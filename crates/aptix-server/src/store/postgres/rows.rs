@@ -37,12 +37,6 @@ pub(super) struct Batch {
     pub(super) progress: Vec<u8>,
 }
 
-impl Batch {
-    pub(super) fn len(&self) -> u64 {
-        (self.content.len() + self.progress.len()) as u64
-    }
-}
-
 /// What is known of a batch that was asked for.
 #[derive(Clone, Debug)]
 pub(super) enum Found {
@@ -136,7 +130,7 @@ impl Rows {
             Some(Found::Batch(batch)) => Ok(Some(batch)),
             Some(Found::None) => Ok(None),
             Some(Found::TooLarge) => Err(Stop::Later),
-            None => load(|needs| drop(needs.batches.insert(id))),
+            None => load(|needs| _ = needs.batches.insert(id)),
         }
     }
 
@@ -149,7 +143,7 @@ impl Rows {
     /// Looks whether a batch is there with all that it takes back in turn.
     pub(super) fn has_chain(&self, id: Option<BatchId>) -> Result<(), Stop> {
         match id {
-            Some(id) if !self.chains.contains(&id) => load(|needs| drop(needs.chains.insert(id))),
+            Some(id) if !self.chains.contains(&id) => load(|needs| _ = needs.chains.insert(id)),
             _ => Ok(()),
         }
     }
@@ -169,7 +163,7 @@ impl Rows {
         let key = (workspace.clone(), request.clone());
         match self.requests.get(&key) {
             Some(found) => Ok(*found),
-            None => load(|needs| drop(needs.requests.insert(key))),
+            None => load(|needs| _ = needs.requests.insert(key)),
         }
     }
 
@@ -178,7 +172,7 @@ impl Rows {
         let key = (workspace.clone(), hunk);
         match self.hunks.get(&key) {
             Some(found) => Ok(*found),
-            None => load(|needs| drop(needs.hunks.insert(key))),
+            None => load(|needs| _ = needs.hunks.insert(key)),
         }
     }
 
@@ -187,7 +181,7 @@ impl Rows {
         let key = (workspace.clone(), id.clone());
         match self.sessions.get(&key) {
             Some(found) => Ok(found),
-            None => load(|needs| drop(needs.sessions.insert(key))),
+            None => load(|needs| _ = needs.sessions.insert(key)),
         }
     }
 
@@ -200,7 +194,7 @@ impl Rows {
     /// Every session of a workspace.
     pub(super) fn every_session(&self, workspace: &WorkspaceId) -> Result<Vec<(&SessionId, &OfSession)>, Stop> {
         if !self.all_sessions.contains(workspace) {
-            return load(|needs| drop(needs.all_sessions.insert(workspace.clone())));
+            return load(|needs| _ = needs.all_sessions.insert(workspace.clone()));
         }
         let of = self.sessions.iter().filter(|((of, _), found)| of == workspace && found.record.is_some());
         Ok(of.map(|((_, id), found)| (id, found)).collect())
@@ -235,7 +229,7 @@ impl Rows {
         let key = (workspace.clone(), key.clone());
         match self.files.get(&key) {
             Some(found) => Ok(found),
-            None => load(|needs| drop(needs.files.insert(key))),
+            None => load(|needs| _ = needs.files.insert(key)),
         }
     }
 }

@@ -107,12 +107,7 @@ fn forget(rows: &Rows, counters: &mut Workspace, workspace: &WorkspaceId) -> Res
 
 /// The same for the session of a new batch, which is stored without one where there is no room. Not every such batch has the
 /// sessions searched for one to forget: all of them are read for that.
-fn add_for_batch(
-    rows: &Rows,
-    counters: &mut Workspace,
-    batch: &BatchRecord,
-    new: &Session,
-) -> Result<Vec<Put>, Stop> {
+fn add_for_batch(rows: &Rows, counters: &mut Workspace, batch: &BatchRecord, new: &Session) -> Result<Vec<Put>, Stop> {
     if (FULL + 1..FULL + SEARCH_EVERY).contains(&counters.sessions) {
         counters.sessions += 1;
         return Ok(Vec::new());

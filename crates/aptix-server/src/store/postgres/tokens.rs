@@ -13,8 +13,13 @@ use crate::store::records::token_record::{decode, encode};
 /// Every token.
 pub(super) async fn all(database: &Database) -> Result<Tokens, StoreError> {
     let mut found = Tokens::default();
-    let rows = database.read("SELECT tokens_needed, NULL, NULL::bytea FROM store_facts \
-        UNION ALL SELECT NULL, name, record FROM tokens ORDER BY 2 NULLS FIRST", &[]).await?;
+    let rows = database
+        .read(
+            "SELECT tokens_needed, NULL, NULL::bytea FROM store_facts \
+        UNION ALL SELECT NULL, name, record FROM tokens ORDER BY 2 NULLS FIRST",
+            &[],
+        )
+        .await?;
     for row in &rows {
         let needed: Option<bool> = get(row, 0).map_err(Fault::into_error)?;
         if let Some(needed) = needed {

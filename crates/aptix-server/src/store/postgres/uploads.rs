@@ -15,7 +15,7 @@ use super::rows::vanished;
 use crate::store::{StoreError, Unfinished, UploadId};
 
 /// How many milliseconds longer than it has to a blob stays that a caller learnt of: within them it is not noted again.
-const NOTED: u64 = 60_000;
+const NOTED: u64 = 1000;
 
 /// Until when a blob stays that a caller learns of now.
 pub(super) fn until(now: UnixMillis) -> i64 {

@@ -263,18 +263,14 @@ fn needs_of_files(workspace: &WorkspaceId, files: &[FileUpdate], needs: &mut Nee
 }
 
 /// What takes over files as they are since an event; the bytes of each are there.
-fn put_files(
-    rows: &Rows,
-    workspace: &WorkspaceId,
-    files: &[FileUpdate],
-    revision: Revision,
-) -> Result<Vec<Put>, Stop> {
+fn put_files(rows: &Rows, workspace: &WorkspaceId, files: &[FileUpdate], revision: Revision) -> Result<Vec<Put>, Stop> {
     rows.are_there(workspace, files.iter().filter_map(|file| Some(file.content?.sha256)))?;
     let mut puts = Vec::new();
     for file in files {
         let others = rows.with_key(workspace, &file.doc_path)?;
         if file.twins == Twins::Gone {
-            let removed = others.keys().map(|path| Put::RemoveFile((workspace.clone(), path.clone()), file.doc_path.clone()));
+            let removed =
+                others.keys().map(|path| Put::RemoveFile((workspace.clone(), path.clone()), file.doc_path.clone()));
             puts.extend(removed);
         }
     }
