@@ -228,9 +228,10 @@ fn keeper(script: &str, home: &Path, lock: &str) -> Command {
     keeper
 }
 
-/// The directory that clusters are made in, and an empty cluster in it to copy.
+/// An empty cluster to copy, and the directory that it is in.
 struct Base {
     dir: PathBuf,
+    template: PathBuf,
 }
 
 impl Base {
@@ -240,29 +241,38 @@ impl Base {
             return None;
         };
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres");
+        let others = std::env::temp_dir().join("aptix-test-postgres");
+        // Another version of PostgreSQL cannot read it.
+        let name = format!("template{}", programs.display().to_string().replace('/', "-"));
+        for dir in [&dir, &others] {
+            let template = dir.join(&name);
+            if template.exists() {
+                return Some(Self { dir: dir.clone(), template });
+            }
+        }
         make_dir(&dir);
         // The owner of the clusters may have no way to the build directory.
         let dir = if as_owner("test", &["-w", dir.to_str().unwrap()]).status().unwrap().success() {
             dir
         } else {
-            let dir = std::env::temp_dir().join("aptix-test-postgres");
-            make_dir(&dir);
-            dir
+            make_dir(&others);
+            others
         };
         let making = File::options().append(true).create(true).open(dir.join("template.lock")).unwrap();
         making.lock().unwrap();
-        if !as_owner("test", &["-e", dir.join("template").to_str().unwrap()]).status().unwrap().success() {
-            let (unfinished, finished_dir) = (dir.join("unfinished"), dir.join("template"));
-            let (unfinished, finished_dir) = (unfinished.to_str().unwrap(), finished_dir.to_str().unwrap());
+        let template = dir.join(&name);
+        if !as_owner("test", &["-e", template.to_str().unwrap()]).status().unwrap().success() {
+            let unfinished = dir.join("unfinished");
+            let unfinished = unfinished.to_str().unwrap();
             finished(as_owner("rm", &["-rf", unfinished]));
             let arguments =
                 ["--auth=trust", "--locale=C", "--encoding=UTF8", "--no-sync", "--wal-segsize=4", "--username"];
             let mut initdb = as_owner(programs.join("initdb").to_str().unwrap(), &arguments);
             initdb.args([USER, "--pgdata", unfinished]);
             finished(initdb);
-            finished(as_owner("mv", &[unfinished, finished_dir]));
+            finished(as_owner("mv", &[unfinished, template.to_str().unwrap()]));
         }
-        Some(Self { dir })
+        Some(Self { dir, template })
     }
 
     /// A directory with a cluster that does not run yet. Its path is short enough for a socket.
@@ -270,7 +280,7 @@ impl Base {
         let home = finished(as_owner("mktemp", &["--directory", "/tmp/aptix-postgres-XXXXXXXX"]));
         let home = PathBuf::from(String::from_utf8(home.stdout).unwrap().trim());
         let at = home.to_str().unwrap();
-        finished(as_owner("cp", &["-r", self.dir.join("template").to_str().unwrap(), &format!("{at}/data")]));
+        finished(as_owner("cp", &["-r", self.template.to_str().unwrap(), &format!("{at}/data")]));
         // Whoever runs the tests reaches the socket.
         finished(as_owner("chmod", &["0755", at]));
         let settings = format!("{SETTINGS}unix_socket_directories = '{at}'\n{settings}\n");

@@ -82,7 +82,7 @@ async fn no_named_blob_is_ever_swept() {
 #[tokio::test]
 async fn no_named_blob_is_ever_swept_in_a_database() {
     if crate::cluster::Database::new().is_some() {
-        hold(Kind::Postgres, 0..6).await;
+        hold(Kind::Postgres, 0..4).await;
     }
 }
 
