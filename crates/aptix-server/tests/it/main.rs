@@ -52,6 +52,8 @@ mod place;
 mod plan_store;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "postgres")]
+mod postgres_store;
 mod prepared;
 mod process;
 mod questions;
