@@ -18,7 +18,7 @@ use aptix_server::store::postgres::address::Address;
 use aptix_server::store::retention::{Age, HeldBy, Limits, Retention};
 use aptix_server::store::{Appended, BatchSelector, Store, StoreError, Transition, Transitioned, Twins, UploadId};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_postgres::{Client, NoTls};
 
 use crate::cluster::Database;
@@ -78,16 +78,17 @@ async fn a_locked_workspace_fails_no_write_in_another_one() {
     let client = connect(&database, &mut tasks).await;
     run(&client, "BEGIN; SELECT FROM workspaces WHERE name = 'w' FOR UPDATE").await;
     let theirs = Arc::clone(&store);
-    let mut locked = tokio::spawn(async move { theirs.append(batch(10, "w", "r1")).await });
+    let mut waiting = JoinSet::new();
+    waiting.spawn(async move { theirs.append(batch(10, "w", "r1")).await });
     for number in 20..30 {
         append(&store, batch(number, "v", &format!("r{number}"))).await;
-        assert!(!locked.is_finished(), "it waits for the row while the others are stored");
+        assert!(waiting.try_join_next().is_none(), "it waits for the row while the others are stored");
         if number == 25 {
             // So that the writes above are before and behind those that share its group.
             tokio::task::yield_now().await;
         }
     }
-    let failed = timeout(SOON, &mut locked).await.unwrap().unwrap();
+    let failed = timeout(SOON, waiting.join_next()).await.unwrap().unwrap().unwrap();
     assert!(matches!(&failed, Err(StoreError::Failed { cause, .. }) if cause.contains("lock")), "{failed:?}");
     run(&client, "ROLLBACK").await;
     append(&store, batch(11, "w", "r1")).await;
@@ -318,6 +319,7 @@ fn items(backup: &[u8]) -> Vec<Vec<u8>> {
 
 /// What one kind of store backs up, the other kind restores: the same in every item, there and back.
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a file of the test")]
 async fn a_backup_is_restored_into_the_other_kind_of_store() {
     let (Some(database), Some(empty)) = (Database::new(), Database::new()) else { return };
     let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
@@ -368,7 +370,7 @@ async fn uploads_that_are_given_up_go() {
     let count = async |expected: i64| {
         let wait = async {
             while client.query_one("SELECT count(*) FROM chunks", &[]).await.unwrap().get::<_, i64>(0) != expected {
-                sleep(Duration::from_millis(10)).await;
+                tokio::task::yield_now().await;
             }
         };
         timeout(SOON, wait).await.unwrap();

@@ -224,7 +224,7 @@ impl Committer {
     }
 }
 
-/// Says, when it is dropped, that nothing is written any more.
+/// Reports, when it is dropped, that nothing is written any more.
 struct Writer(Arc<Database>);
 
 impl Drop for Writer {

@@ -1,4 +1,4 @@
-//! Deletes a workspace: its row says that it is being deleted, and what else is kept of it is removed in bounded transactions. The
+//! Deletes a workspace: its row is marked, and everything else that is kept of it is removed in bounded transactions. The
 //! last one removes the row.
 
 use aptix_model::id::{TokenName, WorkspaceId};

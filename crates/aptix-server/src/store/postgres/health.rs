@@ -46,7 +46,7 @@ impl Health {
         }
     }
 
-    /// Takes no more writes, if a fault says that the next one fails, too.
+    /// Takes no more writes, if a fault means that the next one fails, too.
     pub(super) fn note(&self, fault: &Fault) {
         match fault {
             Fault::Unavailable(cause) => self.fail(cause),

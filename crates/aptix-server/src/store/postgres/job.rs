@@ -6,8 +6,7 @@ use std::sync::Arc;
 use aptix_model::id::WorkspaceId;
 use tokio::sync::oneshot;
 
-use super::rows::{Needs, Put, Rows, Stop};
-use super::writes::Decided;
+use super::rows::{Decided, Needs, Put, Rows, Stop};
 use crate::store::StoreError;
 use crate::waited::Waited;
 

@@ -56,8 +56,8 @@ pub use self::counts::Asked;
 use self::database::Database;
 use self::health::State;
 use self::job::Job;
-use self::rows::{Needs, Rows};
-use self::writes::{Append, Decided};
+use self::rows::{Decided, Needs, Rows};
+use self::writes::Append;
 use super::access::{KeptToken, TokenAdded, Tokens};
 use super::backup_summary::Summary;
 use super::deletion::Deletion;
@@ -203,7 +203,7 @@ impl Store for PostgresStore {
     }
 
     fn space(&self) -> Answer<'_, Option<Space>> {
-        // PostgreSQL tells its clients nothing of the disk that it writes to.
+        // PostgreSQL does not report the space of its disk.
         Box::pin(std::future::ready(Ok(None)))
     }
 

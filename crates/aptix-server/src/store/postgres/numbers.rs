@@ -12,7 +12,7 @@ pub(super) fn column(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The number that a column has. The largest stands for every larger one.
+/// The number that a column has. The largest column is every larger number.
 pub(super) const fn number(column: i64) -> u64 {
     match column {
         i64::MAX => u64::MAX,

@@ -19,6 +19,8 @@ use crate::store::retention::{Age, Retained, Retention, content_digest};
 
 /// Batches whose content is removed by one transaction, or whose records are.
 const BATCHES: usize = 16;
+/// Bytes of batches that are read for one transaction, unless one batch has more.
+const BYTES: u64 = 32 << 20;
 /// Events that are removed by one transaction.
 const EVENTS: u64 = 256;
 /// Transactions of each kind that one call makes.
@@ -40,7 +42,7 @@ pub(super) async fn retain(database: &Database, order: &Retention) -> Result<Ret
     let of = Of { database, workspace: &order.workspace, born: found.born };
     of.note(order.now).await?;
     let mut done = Retained { contents: 0, content_bytes: 0, records: 0, events: 0, ..planned };
-    for step in contents.chunks(BATCHES) {
+    for step in portions(&contents) {
         of.remove_contents(step, &mut done).await?;
     }
     if let Some(swept) = swept.filter(|_| done.contents == planned.contents) {
@@ -62,6 +64,23 @@ pub(super) async fn retain(database: &Database, order: &Retention) -> Result<Ret
     }
     done.oldest = find(database, &order.workspace).await?.map_or(trimmed, |found: Found| found.trimmed).next();
     Ok(done)
+}
+
+/// Divides batches into what one transaction removes: so many, or fewer if they are large.
+fn portions(batches: &[(BatchId, u64)]) -> Vec<&[(BatchId, u64)]> {
+    let (mut portions, mut rest) = (Vec::new(), batches);
+    while !rest.is_empty() {
+        let mut bytes = 0_u64;
+        let fit = rest.iter().take(BATCHES).take_while(|(_, size)| {
+            let is_first = bytes == 0;
+            bytes = bytes.saturating_add(*size).max(1);
+            is_first || bytes <= BYTES
+        });
+        let (portion, after) = rest.split_at(fit.count());
+        portions.push(portion);
+        rest = after;
+    }
+    portions
 }
 
 /// One workspace, as long as it is the one that retention began with.
@@ -217,13 +236,13 @@ impl Of<'_> {
         let mut pass = PastRecords::new(self.workspace, trimmed);
         let mut steps = 0;
         while let Some(past) = pass.next(self.database).await? {
-            for ids in past.chunks(BATCHES) {
+            for ids in portions(&past) {
                 if steps == STEPS {
                     done.has_more = true;
                     return Ok(());
                 }
                 steps += 1;
-                let ids: Vec<_> = ids.iter().map(|id| id.0).collect();
+                let ids: Vec<_> = ids.iter().map(|(id, _)| id.0).collect();
                 let records = self.read(&ids).await?;
                 done.records += self.database.write(|| self.remove_records_once(&records)).await?;
             }

@@ -230,9 +230,10 @@ impl<'a> PastRecords<'a> {
         Self { workspace, upto, before: i64::MAX, gone: HashSet::new(), named: None }
     }
 
-    /// Those on the next page that go, newest first; `None` once the pass is over.
-    pub(super) async fn next(&mut self, database: &Database) -> Result<Option<Vec<BatchId>>, StoreError> {
-        let sql = "SELECT b.first, b.id, b.reverted_by, EXISTS (SELECT FROM batches r WHERE r.id = b.reverted_by) \
+    /// Those on the next page that go, newest first, each with the bytes of its records; `None` once the pass is over.
+    pub(super) async fn next(&mut self, database: &Database) -> Result<Option<Vec<(BatchId, u64)>>, StoreError> {
+        let sql = "SELECT b.first, b.id, b.reverted_by, EXISTS (SELECT FROM batches r WHERE r.id = b.reverted_by), \
+            (octet_length(b.content) + octet_length(b.progress))::bigint \
             FROM batches b WHERE b.workspace = $1 AND b.first < $2 AND b.first <= $3 AND b.newest <= $3 AND NOT b.is_open \
             AND NOT b.damaged ORDER BY b.first DESC LIMIT $4";
         let values: Values<'_> = &[&self.workspace.as_str(), &self.before, &column(self.upto.0), &PAGE];
@@ -251,7 +252,7 @@ impl<'a> PastRecords<'a> {
             let is_taken_back = is_there && by.is_some_and(|by| !self.gone.contains(&by));
             if !is_taken_back && !self.named.as_ref().is_some_and(|named| named.contains(&id)) {
                 self.gone.insert(id);
-                found.push(BatchId(id));
+                found.push((BatchId(id), number(parsed(|| get(row, 4))?)));
             }
         }
         Ok(Some(found))

@@ -96,6 +96,9 @@ impl From<StoreError> for Stop {
     }
 }
 
+/// An answer, and what changes with it.
+pub(super) type Decided<T> = Result<(T, Vec<Put>), Stop>;
+
 /// Asks for one more kind of row.
 pub(super) fn load<T>(ask: impl FnOnce(&mut Needs)) -> Result<T, Stop> {
     let mut needs = Needs::default();
@@ -120,8 +123,17 @@ pub(super) struct Rows {
 
 impl Rows {
     /// The counters of a workspace, whose row every write has locked.
-    pub(super) fn workspace(&self, workspace: &WorkspaceId) -> Option<&Workspace> {
+    fn workspace(&self, workspace: &WorkspaceId) -> Option<&Workspace> {
         self.workspaces.get(workspace)?.as_ref()
+    }
+
+    /// The counters of a workspace that may be written in.
+    pub(super) fn counters(&self, workspace: &WorkspaceId) -> Result<Workspace, Stop> {
+        let counters = self.workspace(workspace).cloned().unwrap_or_default();
+        if counters.is_deleting {
+            return Err(StoreError::BeingDeleted { workspace: workspace.clone() }.into());
+        }
+        Ok(counters)
     }
 
     /// The records of a batch.

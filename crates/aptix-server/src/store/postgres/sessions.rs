@@ -8,8 +8,7 @@ use aptix_model::record::BatchRecord;
 use aptix_model::session::Session;
 use aptix_model::state::BatchState;
 
-use super::rows::{Needs, Put, Rows, Stop, Workspace};
-use super::writes::{Decided, counters};
+use super::rows::{Decided, Needs, Put, Rows, Stop, Workspace};
 use crate::store::records::session_record;
 use crate::store::session::{self, ModeChange, ModeChanged, SESSIONS, is_in_flight};
 
@@ -58,7 +57,7 @@ pub(super) fn needs_of_mode(asked: &ModeChange, needs: &mut Needs) {
 /// Changes the mode of a session.
 pub(super) fn set_mode(asked: &ModeChange, rows: &Rows) -> Decided<ModeChanged> {
     let (workspace, id) = (&asked.workspace, &asked.session);
-    let mut counters = counters(rows, workspace)?;
+    let mut counters = rows.counters(workspace)?;
     let former = rows.session(workspace, id)?;
     let is_idle = rows.of_session(workspace, id)?.in_flight <= 0;
     let (progress, session) = match session::change(former.clone(), is_idle, asked) {

@@ -8,8 +8,7 @@ use aptix_model::id::WorkspaceId;
 use super::database::Database;
 use super::fault::Fault;
 use super::numbers::{column, get, number};
-use super::rows::{Needs, Put, Rows, Workspace};
-use super::writes::{Decided, counters};
+use super::rows::{Decided, Needs, Put, Rows, Workspace};
 use crate::store::Lease;
 use crate::store::records::record;
 use crate::store::retention::Age;
@@ -21,7 +20,7 @@ pub(super) fn needs(workspace: &WorkspaceId, needs: &mut Needs) {
 
 /// Creates a workspace, if there is none.
 pub(super) fn create(workspace: &WorkspaceId, rows: &Rows) -> Decided<bool> {
-    let counters = counters(rows, workspace)?;
+    let counters = rows.counters(workspace)?;
     if counters.is_known {
         return Ok((false, Vec::new()));
     }
@@ -44,7 +43,7 @@ impl Grant {
 
 /// Grants the next lease; answers its epoch.
 pub(super) fn grant(grant: &Grant, rows: &Rows) -> Decided<u64> {
-    let counters = counters(rows, &grant.workspace)?;
+    let counters = rows.counters(&grant.workspace)?;
     let epoch = counters.lease.epoch + 1;
     let granted = Workspace {
         is_known: true,

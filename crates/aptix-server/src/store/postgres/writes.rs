@@ -6,7 +6,7 @@ use aptix_model::id_block;
 use aptix_model::record::BatchRecord;
 use aptix_model::report::Report;
 
-use super::rows::{Batch, Needs, NewEvent, Put, Rows, Stop, Workspace};
+use super::rows::{Batch, Decided, Needs, NewEvent, Put, Rows, Stop, Workspace};
 use super::sessions;
 use crate::store::append::{former, replacement, submitted};
 use crate::store::records::batch_record::{encode_batch, encode_state};
@@ -17,9 +17,6 @@ use crate::store::{
     Appended, CloudFile, FileUpdate, Known, LocalAppended, LocalBatch, StoreError, Transition, Transitioned, Twins,
     chain, links,
 };
-
-/// An answer, and what changes with it.
-pub(super) type Decided<T> = Result<(T, Vec<Put>), Stop>;
 
 /// A new batch, with the record of its content.
 pub(super) struct Append {
@@ -53,7 +50,7 @@ pub(super) fn append(new: &Append, rows: &Rows) -> Decided<Appended> {
         let offered = batch.clone();
         return Ok((Appended::Known(Box::new(Known { stored, offered })), Vec::new()));
     }
-    let mut counters = counters(rows, &batch.workspace)?;
+    let mut counters = rows.counters(&batch.workspace)?;
     let mut puts = match sessions::admit(rows, &mut counters, batch)? {
         Ok(puts) => puts,
         Err(failure) => return Ok((Appended::Restricted(failure), Vec::new())),
@@ -84,19 +81,10 @@ pub(super) fn append(new: &Append, rows: &Rows) -> Decided<Appended> {
     Ok((Appended::New(Box::new(batch)), puts))
 }
 
-/// The counters of a workspace that may be written in.
-pub(super) fn counters(rows: &Rows, workspace: &WorkspaceId) -> Result<Workspace, Stop> {
-    let counters = rows.workspace(workspace).cloned().unwrap_or_default();
-    if counters.is_deleting {
-        return Err(StoreError::BeingDeleted { workspace: workspace.clone() }.into());
-    }
-    Ok(counters)
-}
-
 /// The batch that is stored under the request id of another one.
 fn requested(rows: &Rows, batch: &BatchRecord) -> Result<Option<BatchRecord>, Stop> {
     // Before anything else: that the workspace is being deleted.
-    counters(rows, &batch.workspace)?;
+    rows.counters(&batch.workspace)?;
     let Some(id) = rows.used(&batch.workspace, &batch.request_id)? else { return Ok(None) };
     let missing = || StoreError::Corrupt {
         what: format!("batch {id}"),
@@ -117,7 +105,7 @@ pub(super) fn needs_of_local(local: &LocalBatch, needs: &mut Needs) {
 
 /// Stores a batch of the workstation itself, with the files that it left, unless its id or its request id is known.
 pub(super) fn append_local(local: &LocalBatch, rows: &Rows) -> Decided<LocalAppended> {
-    let mut counters = counters(rows, &local.batch.workspace)?;
+    let mut counters = rows.counters(&local.batch.workspace)?;
     let known = match rows.stored(local.batch.id)? {
         Some(known) => Some(known),
         None => requested(rows, &local.batch)?,
@@ -192,7 +180,7 @@ pub(super) fn needs_of_step(step: &Transition, needs: &mut Needs) {
 
 /// Moves a batch from one state to another one, with the files that it left.
 pub(super) fn transition(step: &Transition, rows: &Rows) -> Decided<Transitioned> {
-    let mut counters = counters(rows, &step.workspace)?;
+    let mut counters = rows.counters(&step.workspace)?;
     let Some(batch) = rows.stored(step.batch)?.filter(|batch| batch.workspace == step.workspace) else {
         return Ok((Transitioned::Unknown, Vec::new()));
     };
