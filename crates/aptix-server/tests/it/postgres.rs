@@ -3,13 +3,12 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
@@ -73,19 +72,30 @@ async fn what_was_acknowledged_outlives_the_server() {
     assert!(!dir.path().join("version").exists() && !dir.path().join("0.jnl").exists(), "nothing is in the directory");
 }
 
+/// What PostgreSQL does, as the writers know it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Up,
+    Down,
+    /// The writers finish what they began.
+    Last,
+}
+
 /// Submits batches until it is stopped, each again until it is acknowledged; answers what was.
-async fn write(channel: Channel, writer: usize, stop: Arc<AtomicBool>) -> Vec<v1::Batch> {
+async fn write(channel: Channel, writer: usize, mut phase: watch::Receiver<Phase>) -> Vec<v1::Batch> {
     let (mut client, mut kept) = (BatchServiceClient::new(channel), Vec::new());
-    while !stop.load(Ordering::Relaxed) {
+    while *phase.borrow() != Phase::Last {
         let text = noise(500, (writer * 1000 + kept.len()) as u64);
         let request = submit("w", &format!("r{writer}-{}", kept.len()), vec![create_text("a", &text)]);
-        match client.submit_batch(request).await {
-            Ok(answer) => kept.push(answer.into_inner().batch.unwrap()),
-            Err(status) if [Code::Unavailable, Code::Internal, Code::DeadlineExceeded].contains(&status.code()) => {
-                tokio::task::yield_now().await;
+        kept.push(loop {
+            match client.submit_batch(request.clone()).await {
+                Ok(answer) => break answer.into_inner().batch.unwrap(),
+                Err(status) if [Code::Unavailable, Code::Internal].contains(&status.code()) => {
+                    phase.wait_for(|phase| *phase != Phase::Down).await.unwrap();
+                }
+                Err(status) => panic!("{status}"),
             }
-            Err(status) => panic!("{status}"),
-        }
+        });
     }
     kept
 }
@@ -103,14 +113,15 @@ async fn the_server_goes_on_when_postgresql_is_back() {
         command
     });
     let channel = connect(&program).await;
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut writers: JoinSet<_> = (0..4).map(|writer| write(channel.clone(), writer, Arc::clone(&stop))).collect();
+    let (phase, current) = watch::channel(Phase::Up);
+    let mut writers: JoinSet<_> = (0..4).map(|writer| write(channel.clone(), writer, current.clone())).collect();
     let mut health = HealthClient::new(channel.clone());
     let mut states = health.watch(HealthCheckRequest { service: String::new() }).await.unwrap().into_inner();
     while next(&mut states).await.unwrap().status() != ServingStatus::Serving {}
     for is_killed in [false, true] {
         let mut client = BatchServiceClient::new(channel.clone());
         client.submit_batch(submit("v", &format!("r{is_killed}"), vec![create_text("a", "")])).await.unwrap();
+        phase.send_replace(Phase::Down);
         if is_killed {
             cluster.kill();
         } else {
@@ -122,10 +133,11 @@ async fn the_server_goes_on_when_postgresql_is_back() {
         assert_eq!(run(program_status(dir.path())).0, Some(1));
         cluster.start_again();
         while next(&mut states).await.unwrap().status() != ServingStatus::Serving {}
+        phase.send_replace(Phase::Up);
     }
     let mut client = BatchServiceClient::new(channel.clone());
     client.submit_batch(submit("v", "after", vec![create_text("a", "")])).await.unwrap();
-    stop.store(true, Ordering::Relaxed);
+    phase.send_replace(Phase::Last);
     let mut kept = Vec::new();
     while let Some(written) = writers.join_next().await {
         kept.extend(written.unwrap());
@@ -135,6 +147,8 @@ async fn the_server_goes_on_when_postgresql_is_back() {
     // What was stored and not acknowledged was sent again until it was, so that no other batch is there.
     let revisions: Vec<_> = kept.iter().map(|batch| batch.revision).collect();
     assert_eq!(revisions, (1..=kept.len() as u64).collect::<Vec<_>>());
+    // What watches its health ends with its grace only.
+    drop((states, health, client, channel));
     program.signal("-TERM");
     assert_eq!(program.end(), Some(0));
 }
