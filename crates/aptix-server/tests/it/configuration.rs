@@ -124,22 +124,25 @@ fn check_config_names_every_fault() {
 fn check_config_shows_no_password_of_a_database() {
     let (code, printed, faults) = check("", &[], &[]);
     assert!(code == Some(0) && printed.contains("store = \"embedded\" # default"), "{printed}{faults}");
-    for text in
-        ["postgres://u:HUSH@h", "postgres://u:HU@SH@h/d", "mysql://u:HUSH@h/d", "postgres://u@h/d?password=HU&SH=1"]
-    {
+    for text in [
+        "postgres://u:first-part@h",
+        "postgres://u:first-part@other-part@h/d",
+        "mysql://u:first-part@h/d",
+        "postgres://u@h/d?password=first-part&other-part=1",
+    ] {
         let file = format!("calls = 0\nstore = '{text}'\n");
         for (file, variables) in [(file.as_str(), &[][..]), ("calls = 0\n", &[("APTIX_SERVER_STORE", text)][..])] {
             for arguments in [&[][..], &["--json"]] {
                 let (code, printed, faults) = check(file, arguments, variables);
                 let said = format!("{printed}{faults}");
                 assert!(code == Some(1) && said.contains("store cannot be used: expected "), "{said}");
-                assert!(!said.contains("HU") && !said.contains("SH"), "{said}");
+                assert!(!said.contains("-part"), "{said}");
             }
         }
     }
     let (code, printed, faults) = check("store = 3\n", &[], &[]);
     assert!(code == Some(1) && faults.contains("a value of another kind"), "{printed}{faults}");
-    let address = "postgres://u:HUSH@h/d?connect_timeout=3";
+    let address = "postgres://u:first-part@h/d?connect_timeout=3";
     let (code, printed, faults) = check("", &[], &[("APTIX_SERVER_STORE", address)]);
     if cfg!(feature = "postgres") {
         let line = "store = \"postgres://u:***@h/d?connect_timeout=3\" # environment APTIX_SERVER_STORE";
@@ -147,7 +150,7 @@ fn check_config_shows_no_password_of_a_database() {
     } else {
         assert!(code == Some(1) && faults.contains("without support for PostgreSQL"), "{printed}{faults}");
     }
-    assert!(!printed.contains("HUSH") && !faults.contains("HUSH"), "{printed}{faults}");
+    assert!(!printed.contains("-part") && !faults.contains("-part"), "{printed}{faults}");
 }
 
 /// Limits of retention that contradict each other are refused, where they are set and where a workspace inherits one of them.
