@@ -39,10 +39,6 @@ use crate::opening;
 /// How long a command waits for a data directory that another process has.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long it waits for a database that another process has, beside what the store itself waits: one on this machine has its socket by
-/// then.
-const DATABASE_PATIENCE: Duration = Duration::from_secs(2);
-
 /// How often a data directory is looked at that another process has.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -255,15 +251,14 @@ async fn ask_by<T>(
     }
     opening::make_dir(data_dir).with_context(unusable)?;
     let dir = File::open(data_dir).with_context(unusable)?;
-    let patience = if choice.is_embedded() { PATIENCE } else { DATABASE_PATIENCE };
-    let until = Instant::now() + patience;
+    let until = Instant::now() + PATIENCE;
     let store = loop {
         if let Ok(mut owner) = Owner::connect(&dir, OwnerSocket::Server).await {
             return Ok(call(&mut owner).await?);
         }
         // A server that starts or ends has the directory, and no socket.
         match open(&choice, data_dir, new).await {
-            Err(StoreError::InUse { .. } | StoreError::DatabaseInUse { .. }) if Instant::now() < until => {
+            Err(StoreError::InUse { .. }) if Instant::now() < until => {
                 sleep(LOOK_AGAIN).await;
             }
             opened => break opened?,

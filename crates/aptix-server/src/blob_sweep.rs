@@ -50,14 +50,17 @@ impl BlobSweep {
         Arc::new(Self { store, dispatcher, retention, last: Mutex::new(None), is_due: AtomicBool::new(false) })
     }
 
-    /// Sweeps soon after the start, and then once in every hour or `retention`, if that is shorter, for as long as it is polled.
+    /// Sweeps soon after the start, and then once in every hour or `retention`, if that is shorter, for as long as it is polled and no
+    /// other server on the store has to.
     pub async fn run(&self) -> Infallible {
         let longest = self.retention.min(AT_LEAST_EVERY);
         // Servers that start together sweep at different times: in the second half of each interval.
         let mut within = FIRST_WITHIN.min(longest / 2);
         loop {
             sleep(mint::spread(within / 2).max(SHORTEST)).await;
-            self.sweep(&mut *self.last.lock().await).await;
+            if self.dispatcher.is_first() {
+                self.sweep(&mut *self.last.lock().await).await;
+            }
             within = longest;
         }
     }

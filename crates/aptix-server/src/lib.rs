@@ -10,6 +10,7 @@ pub mod config;
 mod cpu_pool;
 pub mod descriptors;
 pub mod dispatcher;
+pub mod fleet;
 pub mod identity;
 pub mod listen;
 mod log_limit;

@@ -265,6 +265,7 @@ async fn serve_until_signal(
     if needs_no_token && !address.ip().to_canonical().is_loopback() {
         tracing::warn!(%address, "callers need no token: a process that reaches this address can change files");
     }
+    let fleet = config.fleet.options(address, tls.is_some())?;
     metrics::begin();
     let metrics = listen_for_scrapes(config.metrics).await?;
     tracing::info!(%address, tls = tls.is_some(), dataDir = %config.data_dir.display(), store = %config.store, "serving");
@@ -280,6 +281,7 @@ async fn serve_until_signal(
         quotas: current_quotas.into(),
         retention: current_retention.into(),
         origins: config.web_origins.clone(),
+        fleet,
     };
     let reload = Reload { sources, started, approvals, quotas, retention, set_log };
     let stopped = async {

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use crate::caller::Share;
 use crate::dispatcher::Settings;
 use crate::dispatcher::approvals::{Approvals, CurrentApprovals};
+use crate::fleet::FleetOptions;
 use crate::quota::{CurrentRules, QuotaRules};
 use crate::retention::CurrentRetention;
 use crate::web_origins::WebOrigins;
@@ -77,7 +78,7 @@ impl Default for Options {
     }
 }
 
-/// What is configured beside the options. All but the origins may change while the server runs.
+/// What is configured beside the options. All but the origins and the fleet may change while the server runs.
 #[derive(Clone, Debug)]
 pub struct Changeable {
     /// Which batches a person has to approve.
@@ -88,6 +89,8 @@ pub struct Changeable {
     pub retention: CurrentRetention,
     /// Pages of which origins may call.
     pub origins: WebOrigins,
+    /// How the server lives beside others on its store.
+    pub fleet: FleetOptions,
 }
 
 /// The limits of tokens and workspaces stay the usual ones.
@@ -112,6 +115,7 @@ impl<A: Into<CurrentApprovals>, Q: Into<CurrentRules>> From<(A, Q)> for Changeab
             quotas: quotas.into(),
             retention: CurrentRetention::default(),
             origins: WebOrigins::default(),
+            fleet: FleetOptions::default(),
         }
     }
 }

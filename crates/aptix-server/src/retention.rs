@@ -13,6 +13,7 @@ use aptix_model::id::{Revision, WorkspaceId};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
 
+use crate::fleet::Fleet;
 use crate::metrics;
 use crate::store::retention::{Age, Limits, Retained, Retention};
 use crate::store::{Store, StoreError};
@@ -87,7 +88,9 @@ pub struct Outcome {
 pub struct Retainer {
     store: Arc<dyn Store>,
     rules: CurrentRetention,
-    /// Up to when the time that the store was served is counted in its age; `None` before the first count.
+    fleet: Arc<Fleet>,
+    /// Up to when the time that the store was served is counted in its age; `None` before the first count, and while another server
+    /// counts it.
     counted: Mutex<Option<Instant>>,
 }
 
@@ -100,16 +103,21 @@ impl fmt::Debug for Retainer {
 impl Retainer {
     /// Removes from this store, by these rules, what workspaces keep no longer.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, rules: CurrentRetention) -> Arc<Self> {
-        Arc::new(Self { store, rules, counted: Mutex::new(None) })
+    pub fn new(store: Arc<dyn Store>, rules: CurrentRetention, fleet: Arc<Fleet>) -> Arc<Self> {
+        Arc::new(Self { store, rules, fleet, counted: Mutex::new(None) })
     }
 
-    /// Removes at these intervals what workspaces keep no longer.
+    /// Removes at these intervals what workspaces keep no longer, while no other server on the store has to.
     pub async fn run(&self, every: Duration) -> Infallible {
         let mut pause = every;
         loop {
             sleep(pause).await;
             let began = Instant::now();
+            if !self.fleet.is_first() {
+                *self.counted.lock().await = None;
+                pause = every;
+                continue;
+            }
             let has_more = self.round().await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "what workspaces keep no longer could not be removed");
                 false
@@ -194,9 +202,10 @@ impl Retainer {
     async fn age(&self) -> Result<Age, StoreError> {
         let mut counted = self.counted.lock().await;
         let now = Instant::now();
-        let passed = counted.map(|before| now.saturating_duration_since(before));
+        let is_first = self.fleet.is_first();
+        let passed = counted.filter(|_| is_first).map(|before| now.saturating_duration_since(before));
         let age = self.store.grow_older(passed).await?;
-        *counted = Some(now);
+        *counted = is_first.then_some(now);
         Ok(age)
     }
 }

@@ -19,6 +19,7 @@ use crate::accept::Incoming;
 use crate::blob_sweep::BlobSweep;
 use crate::caller::Peers;
 use crate::dispatcher::Dispatcher;
+use crate::fleet::Fleet;
 use crate::identity::Registry;
 use crate::mint;
 use crate::options::{Changeable, Options};
@@ -31,11 +32,14 @@ use crate::service::agent::{AgentServer, AgentService};
 use crate::service::backup::Backups;
 use crate::service::batch::{BatchServer, BatchService};
 use crate::service::file::{FileServer, FileService};
+use crate::service::fleet::{FleetServer, FleetService};
+use crate::service::other_servers::Connections;
 use crate::service::service_health::Health;
 use crate::service::session::{SessionServer, SessionService};
 use crate::service::tool::{ToolServer, ToolService};
 use crate::service::web::WebLayer;
 use crate::service::workspace::{WorkspaceServer, WorkspaceService};
+use crate::steady_clock::SteadyClock;
 use crate::store::{Store, StoreError};
 use crate::web_origins::WebOrigins;
 
@@ -78,16 +82,24 @@ where
     C: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
     E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
 {
-    let Changeable { approvals, quotas, retention, origins } = changeable.into();
-    let dispatcher = Dispatcher::new(Arc::clone(&store), options.dispatch, approvals);
+    let Changeable { approvals, quotas, retention, origins, fleet } = changeable.into();
+    let others = Arc::new(Connections::new(fleet.authorities.clone()));
+    let fleet = Fleet::of(&store, fleet);
+    let dispatcher = Dispatcher::in_fleet(
+        Arc::clone(&store),
+        options.dispatch,
+        (approvals, SteadyClock::default()),
+        (Arc::clone(&fleet), others),
+    );
     if let Err(error) = dispatcher.recall_time().await {
         tracing::warn!(%error, "the newest time in the store cannot be read; prepared batches expire by the time of day alone");
     }
     let registry = Registry::load(Arc::clone(&store)).await?;
-    let admission = Admission::new(options, dispatcher.closing(), Arc::clone(&registry), Quotas::new(quotas));
+    let admission =
+        Admission::new(options, dispatcher.closing(), (Arc::clone(&registry), Arc::clone(&fleet)), Quotas::new(quotas));
     dispatcher.look_at_disk().await;
     let (health, health_service) = Health::begin(dispatcher.low_disk()).await;
-    let retainer = Retainer::new(Arc::clone(&store), retention);
+    let retainer = Retainer::new(Arc::clone(&store), retention, Arc::clone(&fleet));
     let blob_sweep = BlobSweep::new(Arc::clone(&store), Arc::clone(&dispatcher), options.blob_retention);
     let admin = AdminServer::new(AdminService {
         registry: Arc::clone(&registry),
@@ -119,6 +131,9 @@ where
         never = dispatcher.watch_disk() => match never {},
         never = admission.watch_answers() => match never {},
         never = dispatcher.look_again() => match never {},
+        never = fleet.run() => match never {},
+        never = dispatcher.follow() => match never {},
+        never = registry.follow(fleet.tokens()) => match never {},
         never = dispatcher.finish_deletions() => match never {},
         never = blob_sweep.run() => match never {},
         never = retainer.run(options.retention_interval) => match never {},
@@ -169,6 +184,7 @@ fn router(
     let tools = ToolServer::new(ToolService { dispatcher: Arc::clone(dispatcher), patience });
     let workspaces = WorkspaceServer::new(WorkspaceService(Arc::clone(dispatcher)));
     let sessions = SessionServer::new(SessionService { dispatcher: Arc::clone(dispatcher), patience });
+    let others = FleetServer::new(FleetService { dispatcher: Arc::clone(dispatcher), patience });
     Ok(Server::builder()
         .accept_http1(!origins.is_empty())
         .layer(option_layer(WebLayer::of(origins)))
@@ -185,6 +201,7 @@ fn router(
         .add_service(agents.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(workspaces.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(sessions.max_decoding_message_size(MESSAGE_BYTES))
+        .add_service(others.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(tools.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES))
         .add_service(files.max_decoding_message_size(MESSAGE_BYTES).max_encoding_message_size(MESSAGE_BYTES)))
 }
@@ -193,7 +210,9 @@ fn router(
 async fn expire(dispatcher: &Arc<Dispatcher>) -> Infallible {
     loop {
         sleep(dispatcher.settings().expiry_sweep).await;
-        if let Err(error) = dispatcher.expire().await {
+        if dispatcher.is_first()
+            && let Err(error) = dispatcher.expire().await
+        {
             tracing::warn!(?error, "prepared batches whose time is over could not be ended");
         }
     }

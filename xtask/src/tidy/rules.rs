@@ -18,8 +18,9 @@ const UNFINISHED: [(&str, &str); 4] = [
 const MACHINE: [&str; 3] = [concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/wo", "rk/")];
 
 /// The helpers of tests that wait until something holds: who sleeps elsewhere waits too long or not long enough.
-const WAITING: [&str; 4] = [
+const WAITING: [&str; 5] = [
     "crates/aptix-client/tests/it/agent/scene.rs",
+    "crates/aptix-server/tests/it/until.rs",
     "xtask/harness/crash/moment.rs",
     // Its time is simulated: nothing waits.
     "xtask/harness/simulate/clock.rs",

@@ -142,6 +142,18 @@ pub static KEYS: &[Key] = &[
         "whether `listen` may be an address that other machines reach although no token was made",
     ),
     Key::new(
+        "fleet.address",
+        Restart,
+        |c| plain(&mut c.fleet.address),
+        "where [other servers](#several-servers) on the same database reach this one; without it where it listens, unless that is every address of the machine",
+    ),
+    Key::new(
+        "fleet.ca",
+        Restart,
+        |c| plain(&mut c.fleet.ca),
+        "authorities of the other servers' certificates, in PEM; without it those of the system",
+    ),
+    Key::new(
         "tls.certificate",
         Restart,
         |c| plain(&mut c.tls.certificate),

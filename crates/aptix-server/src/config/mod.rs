@@ -8,6 +8,7 @@ mod entry;
 mod fault;
 mod field;
 mod file;
+mod fleet;
 mod given;
 mod keys;
 mod retention;
@@ -33,6 +34,7 @@ pub use effective::{Effective, Setting};
 pub use entry::Origin;
 pub use fault::{Fault, Faults};
 pub use field::{LogFilter, LogFormat};
+pub use fleet::{FleetConfig, NoAuthorities, ServerAddress};
 pub use keys::{Change, KEYS, Key};
 pub use sources::Sources;
 pub use store_choice::{StoreChoice, StoreChoiceError};
@@ -57,6 +59,8 @@ pub struct Config {
     pub store: StoreChoice,
     /// Which addresses it may listen on while callers need no token: any, if true, and loopback alone otherwise.
     pub insecure_no_auth: bool,
+    /// How it lives beside other servers on one database.
+    pub fleet: FleetConfig,
     /// What connections are secured with.
     pub tls: TlsConfig,
     /// Pages of which origins may call.
@@ -138,6 +142,7 @@ impl Default for Config {
             data_dir: DATA_DIR.into(),
             store: StoreChoice::default(),
             insecure_no_auth: false,
+            fleet: FleetConfig::default(),
             tls: TlsConfig::default(),
             web_origins: WebOrigins::default(),
             log: LogFilter::default(),

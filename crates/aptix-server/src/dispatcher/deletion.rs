@@ -7,6 +7,7 @@ use std::sync::Arc;
 use aptix_model::failure::Failure;
 use aptix_model::id::{BatchId, Revision, TokenName, WorkspaceId};
 use aptix_model::reason::Reason;
+use tokio::time::sleep;
 
 use super::Dispatcher;
 use super::refusal::{Refusal, no_workspace};
@@ -75,7 +76,7 @@ impl Dispatcher {
         begin: impl Future<Output = Result<Option<Vec<TokenName>>, StoreError>>,
     ) -> Result<Vec<TokenName>, Refusal> {
         let turn = self.leases.turn(workspace).await;
-        self.check_unserved(workspace)?;
+        self.check_unserved(workspace).await?;
         let begun = begin.await?;
         let tokens = begun.ok_or_else(|| Refusal::denied(no_workspace(workspace)))?;
         self.leases.forget(workspace);
@@ -102,8 +103,8 @@ impl Dispatcher {
     }
 
     /// Refuses to delete a workspace that an agent serves.
-    fn check_unserved(&self, workspace: &WorkspaceId) -> Result<(), Refusal> {
-        if self.serving(workspace).is_none() {
+    async fn check_unserved(&self, workspace: &WorkspaceId) -> Result<(), Refusal> {
+        if self.serving(workspace).await?.is_none() {
             return Ok(());
         }
         let message = format!("workspace {workspace} cannot be deleted while an agent serves it");
@@ -120,7 +121,7 @@ impl Dispatcher {
         }
         let counts = self.store.counts(workspace.clone()).await?;
         let counts = counts.ok_or_else(|| Refusal::denied(no_workspace(workspace)))?;
-        self.check_unserved(workspace)?;
+        self.check_unserved(workspace).await?;
         let named = self.some_open(workspace, counts.open_batches).await?;
         let bytes = self.store.used_bytes(workspace.clone()).await?;
         Ok(Preview { has_begun: false, bytes, open_batches: counts.open_batches, named })
@@ -151,11 +152,16 @@ impl Dispatcher {
     pub async fn finish_deletions(&self) -> Infallible {
         let mut reopenings = self.store.reopenings();
         loop {
-            if let Err(error) = self.finish_all().await {
+            if self.is_first()
+                && let Err(error) = self.finish_all().await
+            {
                 tracing::warn!(%error, "a workspace that is being deleted could not be removed");
             }
-            if reopenings.changed().await.is_err() {
-                pending::<()>().await;
+            tokio::select! {
+                Ok(()) = reopenings.changed() => {}
+                // Another server may have begun one, and died.
+                () = sleep(self.settings.expiry_sweep), if self.fleet.is_shared() => {}
+                else => pending::<()>().await,
             }
         }
     }

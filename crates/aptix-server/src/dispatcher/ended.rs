@@ -25,7 +25,7 @@ impl Dispatcher {
         }
         let Some(_place) = self.place_to_wait(asker, &batch.workspace) else { return Ok(batch) };
         asker.release();
-        let mut waker = self.wakes.subscribe(Topic::Batch(batch.id));
+        let mut waker = self.wakes.subscribe(Topic::Batch(batch.workspace.clone(), batch.id));
         loop {
             // Read after the waker was set up: no step is missed in between.
             let now = self.batch(&batch.workspace, BatchSelector::Id(batch.id)).await?;

@@ -12,17 +12,20 @@ use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 use aptix_telemetry::{BATCH, Kind, Span};
 use tokio_stream::{Stream, StreamExt};
+use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
 use super::event::WorkspaceEvent;
 use super::lease::{Claim, LeaseSecret, secret_digest};
-use super::questions::{Answered, Asked, Questions};
+use super::questions::{Answered, Asked, Questions, Serving};
 use super::refusal::Refusal;
 use super::stream::{FeedEnd, Items, Outlet, Start, Stop, WatchError, broken_off, check_workspace, stop};
 use super::wake::{Topic, Waker};
 use crate::cpu_pool::Turnkeeper;
+use crate::fleet::Fleet;
 use crate::metrics::Metric;
 use crate::store::StoreError;
+use crate::store::fleet::{Grant, Granted, Holder, LeaseName};
 
 /// Events read at once.
 const PAGE: usize = 64;
@@ -55,6 +58,28 @@ pub enum Delivery {
     Asked(Asked),
 }
 
+/// A lease that was granted.
+struct Leased {
+    claim: Claim,
+    epoch: u64,
+    secret: LeaseSecret,
+    /// Cancelled once other servers may grant it to other agents.
+    over: CancellationToken,
+    release: Release,
+}
+
+/// Has the store know, when this is dropped, that a lease is not held: also where nobody was told that it is.
+struct Release {
+    fleet: Arc<Fleet>,
+    lease: LeaseName,
+}
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        self.fleet.release(self.lease.clone());
+    }
+}
+
 impl Dispatcher {
     /// Takes a workspace's lease and streams its events, until either side ends the stream.
     ///
@@ -74,7 +99,8 @@ impl Dispatcher {
         let version = presence.version.clone();
         let questions = Questions::new(agent.clone(), presence);
         let (this, wanted, asked) = (Arc::clone(self), workspace.clone(), Arc::clone(&questions));
-        let (claim, epoch, secret) = self.to_the_end(async move { this.lease(&wanted, held, asked).await }).await?;
+        let leased = self.to_the_end(async move { this.lease(&wanted, held, asked).await }).await?;
+        let Leased { claim, epoch, secret, over, release } = leased;
         tracing::info!(WorkspaceId = %workspace, AgentId = %agent, epoch, after = after.0, version, "lease granted");
         let (outlet, stream) = Outlet::open(claim.superseded.clone(), self.closing.clone()).await?;
         let this = Arc::clone(self);
@@ -94,11 +120,13 @@ impl Dispatcher {
             let stop = tokio::select! {
                 Err(stop) = sending => stop,
                 heard = heard => heard.unwrap_or_else(|error| stop(broken_off(&error))),
+                () = over.cancelled() => Some(FeedEnd::Alone),
             };
             tracing::info!(WorkspaceId = %workspace, AgentId = %agent, epoch, end = ?stop, "lease ended");
             // The lease is free once the agent knows of the end.
             drop::<Claim>(claim);
             outlet.finish(stop);
+            drop::<Release>(release);
             drop(slot);
         });
         Ok(stream)
@@ -110,21 +138,52 @@ impl Dispatcher {
         workspace: &WorkspaceId,
         held: Option<Sha256Digest>,
         questions: Arc<Questions>,
-    ) -> Result<(Claim, u64, LeaseSecret), WatchError> {
+    ) -> Result<Leased, WatchError> {
         let turn = self.leases.turn(workspace).await;
         self.leases.ask(workspace, held).map_err(WatchError::LeaseHeld)?;
         let secret = LeaseSecret::mint()?;
         let digest = secret_digest(secret.bytes()).ok_or(StoreError::Closed)?;
-        let roots = questions.serving.presence.roots.clone();
-        let epoch = match self.store.grant_lease(workspace.clone(), digest, roots).await {
+        let release = Release { fleet: Arc::clone(&self.fleet), lease: (workspace.clone(), digest) };
+        let (epoch, over) = match self.fleet.is_shared() {
+            true => self.take_lease(workspace, (digest, held), &questions.serving).await?,
+            false => (self.grant_lease(workspace, digest, &questions.serving).await?, CancellationToken::new()),
+        };
+        let claim = self.leases.hold(workspace, (Some(digest), epoch), questions);
+        drop(turn);
+        Ok(Leased { claim, epoch, secret, over, release })
+    }
+
+    /// The epoch of a lease that only agents of this server hold.
+    async fn grant_lease(
+        &self,
+        workspace: &WorkspaceId,
+        secret: Sha256Digest,
+        serving: &Serving,
+    ) -> Result<u64, StoreError> {
+        match self.store.grant_lease(workspace.clone(), secret, serving.presence.roots.clone()).await {
             // A lease that cannot be kept is good for reading. Its reports are refused once the store takes writes again,
             // and the agent asks for another, which is kept.
-            Err(StoreError::ReadOnly { .. }) => self.store.lease(workspace.clone()).await?.epoch + 1,
-            granted => granted?,
-        };
-        let claim = self.leases.hold(workspace, Some(digest), questions);
-        drop(turn);
-        Ok((claim, epoch, secret))
+            Err(StoreError::ReadOnly { .. }) => Ok(self.store.lease(workspace.clone()).await?.epoch + 1),
+            granted => granted,
+        }
+    }
+
+    /// The epoch of a lease that agents of other servers may hold, and what is cancelled once this server does not count among those that
+    /// live.
+    async fn take_lease(
+        &self,
+        workspace: &WorkspaceId,
+        (secret, held): (Sha256Digest, Option<Sha256Digest>),
+        serving: &Serving,
+    ) -> Result<(u64, CancellationToken), WatchError> {
+        let (server, over) = self.fleet.me().ok_or(WatchError::Alone)?;
+        let Serving { agent, since, presence } = serving.clone();
+        let holder = Holder { server, agent, since, presence: Arc::unwrap_or_clone(presence) };
+        match self.store.take_lease(Grant { workspace: workspace.clone(), secret, held, holder }).await? {
+            Granted::Epoch(epoch) => Ok((epoch, over)),
+            Granted::Held(since) => Err(WatchError::LeaseHeld(since)),
+            Granted::Dead => Err(WatchError::Alone),
+        }
     }
 
     /// Sends the questions of callers until the stream ends. A question waits here, and not in the stream, while the agent

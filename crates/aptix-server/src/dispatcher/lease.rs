@@ -104,6 +104,7 @@ impl Ended {
 #[derive(Debug)]
 struct Holder {
     secret: Option<Sha256Digest>,
+    epoch: u64,
     questions: Arc<Questions>,
     claim: u64,
     superseded: CancellationToken,
@@ -147,20 +148,28 @@ impl Leases {
     pub(super) fn hold(
         self: &Arc<Self>,
         workspace: &WorkspaceId,
-        secret: Option<Sha256Digest>,
+        (secret, epoch): (Option<Sha256Digest>, u64),
         questions: Arc<Questions>,
     ) -> Claim {
         let mut held = self.lock();
         held.claims += 1;
         let claim = held.claims;
         let superseded = CancellationToken::new();
-        let holder = Holder { secret, questions: Arc::clone(&questions), claim, superseded: superseded.clone() };
+        let holder = Holder { secret, epoch, questions: Arc::clone(&questions), claim, superseded: superseded.clone() };
         held.ended.remove(workspace);
         if let Some(former) = held.holders.insert(workspace.clone(), holder) {
             former.superseded.cancel();
             former.questions.end();
         }
         Claim { workspace: workspace.clone(), claim, leases: Arc::clone(self), questions, superseded }
+    }
+
+    /// Ends that a lease is held here once another server granted a newer one.
+    pub(super) fn supersede(&self, workspace: &WorkspaceId, newest: u64) {
+        if let Some(holder) = self.lock().holders.get(workspace).filter(|holder| holder.epoch < newest) {
+            holder.superseded.cancel();
+            holder.questions.end();
+        }
     }
 
     /// When the last lease of a workspace ended, if it did since the server started, no other is held, and not too many ended

@@ -18,6 +18,7 @@ pub mod feed;
 pub mod file_pattern;
 pub mod files;
 pub(crate) mod fit;
+mod follow;
 pub mod hunks;
 pub mod lease;
 pub mod local;
@@ -55,11 +56,13 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use self::approvals::CurrentApprovals;
+use self::ask::{NoOthers, OtherServers};
 use self::claims::Claims;
 use self::lease::Leases;
 use self::to_the_end::ToTheEnd;
 use self::wake::Wakes;
 use crate::caller::Share;
+use crate::fleet::{Fleet, FleetOptions};
 use crate::room::Room;
 use crate::steady_clock::SteadyClock;
 use crate::store::{Store, StoreError};
@@ -108,6 +111,8 @@ pub struct Dispatcher {
     store: Arc<dyn Store>,
     settings: Settings,
     approvals: CurrentApprovals,
+    fleet: Arc<Fleet>,
+    others: Arc<dyn OtherServers>,
     wakes: Arc<Wakes>,
     leases: Arc<Leases>,
     streams: Arc<Semaphore>,
@@ -135,10 +140,24 @@ impl Dispatcher {
         settings: Settings,
         (approvals, clock): (impl Into<CurrentApprovals>, SteadyClock),
     ) -> Arc<Self> {
+        let fleet = Fleet::of(&store, FleetOptions::default());
+        Self::in_fleet(store, settings, (approvals, clock), (fleet, Arc::new(NoOthers)))
+    }
+
+    /// The same, on a store that other servers may be on.
+    #[must_use]
+    pub fn in_fleet(
+        store: Arc<dyn Store>,
+        settings: Settings,
+        (approvals, clock): (impl Into<CurrentApprovals>, SteadyClock),
+        (fleet, others): (Arc<Fleet>, Arc<dyn OtherServers>),
+    ) -> Arc<Self> {
         Arc::new(Self {
             store,
             settings,
             approvals: approvals.into(),
+            fleet,
+            others,
             wakes: Arc::default(),
             leases: Arc::default(),
             streams: Arc::new(Semaphore::new(settings.streams)),
@@ -169,6 +188,12 @@ impl Dispatcher {
     #[must_use]
     pub fn earliest_now(&self) -> UnixMillis {
         self.clock.earliest_now()
+    }
+
+    /// Whether it does what one of the servers on the store has to do for all.
+    #[must_use]
+    pub fn is_first(&self) -> bool {
+        self.fleet.is_first()
     }
 
     /// Cancelled once it takes no new work.
@@ -209,6 +234,9 @@ impl Dispatcher {
     pub async fn finish(&self) -> Result<(), StoreError> {
         self.ending.cancel();
         self.tasks.wait().await;
+        if let Err(error) = self.fleet.leave().await {
+            tracing::warn!(%error, "the other servers were not told that this one ends; they find out by themselves");
+        }
         self.store.close().await
     }
 }

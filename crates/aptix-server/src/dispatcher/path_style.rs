@@ -42,7 +42,7 @@ impl Dispatcher {
 
     /// The names of a workspace's roots, as its newest agent named them; empty if none did.
     pub(super) async fn roots(&self, workspace: &WorkspaceId) -> Result<Vec<String>, StoreError> {
-        match self.serving(workspace) {
+        match self.serving(workspace).await? {
             Some(serving) => Ok(serving.presence.roots.clone()),
             None => self.store.roots(workspace.clone()).await,
         }

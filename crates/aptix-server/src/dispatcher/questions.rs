@@ -267,7 +267,7 @@ impl Drop for Waiting {
     }
 }
 
-fn too_late() -> Refusal {
+pub(super) fn too_late() -> Refusal {
     let failure = Failure::new(Reason::DeadlineExceeded, "the agent gave no answer in time");
     Refusal::denied(failure.hint("call again, and allow more time"))
 }

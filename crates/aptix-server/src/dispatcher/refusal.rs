@@ -78,7 +78,7 @@ impl From<StoreError> for Refusal {
             StoreError::Compacted { oldest } => return compacted(oldest, None),
             StoreError::Closed => shutting_down(),
             StoreError::BeingDeleted { workspace } => being_deleted(&workspace),
-            StoreError::ReadOnly { .. } | StoreError::TakenOver => {
+            StoreError::ReadOnly { .. } => {
                 tracing::error!(%error, "call refused by the store");
                 Failure::new(Reason::Unavailable, "the server's store takes no writes at present")
                     .detail(Detail::ReadOnly)
@@ -95,7 +95,6 @@ impl From<StoreError> for Refusal {
             | StoreError::Unrestored { .. }
             | StoreError::InUse { .. }
             | StoreError::OtherSchema { .. }
-            | StoreError::DatabaseInUse { .. }
             | StoreError::Failed { .. } => {
                 tracing::error!(%error, "call failed in the store");
                 Failure::new(Reason::Internal, "the server failed at its store")
@@ -149,6 +148,11 @@ pub fn agent_lost() -> Failure {
     Failure::new(Reason::Unavailable, "the agent's connection ended before it answered")
         .detail(Detail::AgentLost)
         .hint("call again: it connects again by itself")
+}
+
+/// The server does not count among those on its store that live.
+pub(super) fn alone(message: String) -> Failure {
+    Failure::new(Reason::Unavailable, message).hint("connect again, to this server or another one")
 }
 
 /// There is no such workspace.

@@ -21,7 +21,7 @@ use super::fit::{Fitted, fit};
 use super::refusal::{Refusal, not_found};
 use super::submit::request_reused;
 use crate::metrics::Metric;
-use crate::store::{BatchSelector, FileUpdate, LeaseProof, Transition, Transitioned};
+use crate::store::{BatchSelector, FileUpdate, LeaseProof, StoreError, Transition, Transitioned};
 
 /// What became of a batch, as its agent reports it.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl Dispatcher {
                 workspace: workspace.clone(),
                 batch: id,
                 kind: EventKind::Reported,
-                actor: self.reporter(workspace, &report, decided_by.as_ref()).signed(token.as_deref()),
+                actor: self.reporter(workspace, &report, decided_by.as_ref()).await?.signed(token.as_deref()),
                 reason: rejected_because(&report),
                 from: batch.state,
                 to,
@@ -109,16 +109,21 @@ impl Dispatcher {
 
     /// Who did what a report is about: the person who decided, or the agent. A batch is rejected by a person, whose name
     /// earlier agents do not state, unless the agent refuses every batch.
-    fn reporter(&self, workspace: &WorkspaceId, report: &Report, decided_by: Option<&Actor>) -> Actor {
+    async fn reporter(
+        &self,
+        workspace: &WorkspaceId,
+        report: &Report,
+        decided_by: Option<&Actor>,
+    ) -> Result<Actor, StoreError> {
         if let Some(person) = decided_by {
-            return person.clone();
+            return Ok(person.clone());
         }
         let by_agent = report.failures.iter().any(|failure| failure.detail == Some(Detail::NeverApproves));
         if report.outcome == Outcome::Rejected && !by_agent {
-            return Actor::unnamed(ActorKind::Person);
+            return Ok(Actor::unnamed(ActorKind::Person));
         }
-        let agent = self.serving(workspace).map(|serving| serving.agent.to_string());
-        Actor { kind: ActorKind::Agent, name: agent }
+        let agent = self.serving(workspace).await?.map(|serving| serving.agent.to_string());
+        Ok(Actor { kind: ActorKind::Agent, name: agent })
     }
 
     /// How a fitting report changes the cloud files.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Dispatcher;
 use super::refusal::{Refusal, not_found, shutting_down};
-use super::wake::Topic;
+use super::wake::{Ended, Topic};
 use crate::store::StoreError;
 use crate::store::session::{ModeChange, ModeChanged, SESSIONS, SessionState, of};
 use crate::ticket::Asker;
@@ -78,7 +78,7 @@ impl Dispatcher {
                     biased;
                     () = self.closing.cancelled() => return Err(Refusal::denied(shutting_down())),
                     woken = timeout_at(deadline, waker.woken()) => {
-                        if waker.has_ended() {
+                        if waker.ended() == Some(Ended::Deleted) {
                             return Err(StoreError::BeingDeleted { workspace: asked.workspace }.into());
                         }
                         if woken.is_ok() && self.still_waits(&asked).await? {

@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
 use super::read::{Found, ReadError};
-use super::refusal::{Refusal, compacted, exhausted, shutting_down};
-use super::wake::Waker;
+use super::refusal::{Refusal, alone, compacted, exhausted, shutting_down};
+use super::wake::{Ended, Waker};
 use crate::store::StoreError;
 
 /// The items of a stream, and why it ended.
@@ -67,6 +67,11 @@ pub enum WatchError {
     /// The server is going down.
     #[error("the server is shutting down")]
     ShuttingDown,
+    /// The server does not count among those on its store that live.
+    #[error(
+        "this server has lost its place among the servers on its store, and cannot hold leases until it has it again"
+    )]
+    Alone,
     /// The batch cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -93,6 +98,7 @@ impl From<WatchError> for Refusal {
             WatchError::Compacted { oldest, before } => return compacted(oldest, before),
             WatchError::Streams(limit) => exhausted("streams", limit),
             WatchError::ShuttingDown => shutting_down(),
+            WatchError::Alone => alone(message),
             WatchError::Read(error) => return error.into(),
             WatchError::Store(error) => return error.into(),
         })
@@ -114,6 +120,14 @@ pub enum FeedEnd {
     /// The server is going down.
     #[error("the server is shutting down")]
     ShuttingDown,
+    /// The history of the workspace went back.
+    #[error(
+        "the newest events of the workspace are gone: its database was restored, or a copy without them took its place"
+    )]
+    SetBack,
+    /// The server does not count among those on its store that live: another one may grant the lease.
+    #[error("this server has lost its place among the servers on its store, so the lease is free for other agents")]
+    Alone,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -129,6 +143,7 @@ impl From<FeedEnd> for Refusal {
                 .hint("call again with the last revision that was handled"),
             FeedEnd::Refused(refusal) => return *refusal,
             FeedEnd::ShuttingDown => shutting_down(),
+            FeedEnd::Alone | FeedEnd::SetBack => alone(message),
             FeedEnd::Store(error) => return error.into(),
         })
     }
@@ -279,11 +294,12 @@ pub(super) fn stop(error: StoreError) -> Stop {
     Some(FeedEnd::Store(error))
 }
 
-/// Ends a stream whose workspace was deleted since it began.
+/// Ends a stream whose workspace was deleted since it began, or whose history went back.
 pub(super) fn check_workspace(waker: &Waker, workspace: &WorkspaceId) -> Result<(), Stop> {
-    match waker.has_ended() {
-        true => Err(stop(StoreError::BeingDeleted { workspace: workspace.clone() })),
-        false => Ok(()),
+    match waker.ended() {
+        Some(Ended::Deleted) => Err(stop(StoreError::BeingDeleted { workspace: workspace.clone() })),
+        Some(Ended::SetBack) => Err(Some(FeedEnd::SetBack)),
+        None => Ok(()),
     }
 }
 

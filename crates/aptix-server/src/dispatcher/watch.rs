@@ -52,8 +52,7 @@ impl Dispatcher {
         encode: impl Fn(BatchUpdate) -> T + Send + Sync + 'static,
     ) -> Result<Items<T>, WatchError> {
         let slot = self.stream_slot()?;
-        let waker = self.wakes.subscribe(Topic::Batch(id));
-        let of_workspace = self.wakes.subscribe(Topic::Workspace(workspace.clone()));
+        let waker = self.wakes.subscribe(Topic::Batch(workspace.clone(), id));
         let first = self.batch(&workspace, BatchSelector::Id(id)).await?;
         let sent = match after {
             Some(after) => self.begin(&workspace, Start::Cursor(after)).await?,
@@ -63,11 +62,7 @@ impl Dispatcher {
         let this = Arc::clone(self);
         let (turns, encode) = (Turnkeeper::here(), Arc::new(encode));
         self.tasks.spawn(async move {
-            let end = this
-                .stream_states(first, sent, (waker, of_workspace), &outlet, (&turns, &encode))
-                .await
-                .err()
-                .flatten();
+            let end = this.stream_states(first, sent, waker, &outlet, (&turns, &encode)).await.err().flatten();
             outlet.finish(end);
             drop(slot);
         });
@@ -78,7 +73,7 @@ impl Dispatcher {
         &self,
         mut batch: BatchRecord,
         mut sent: Revision,
-        (mut waker, of_workspace): (Waker, Waker),
+        mut waker: Waker,
         outlet: &Outlet<T>,
         (turns, encode): (&Turnkeeper, &Arc<impl Fn(BatchUpdate) -> T + Send + Sync + 'static>),
     ) -> Result<(), Stop> {
@@ -105,7 +100,7 @@ impl Dispatcher {
                 };
                 self.idle(outlet, &mut waker, heartbeat).await?;
                 let now = self.store.batch(workspace.clone(), BatchSelector::Id(id)).await.map_err(stop)?;
-                check_workspace(&of_workspace, &workspace)?;
+                check_workspace(&waker, &workspace)?;
                 if now.is_none() {
                     self.not_deleted(&workspace).await.map_err(stop)?;
                 }

@@ -79,7 +79,7 @@ impl Dispatcher {
         Ok(WorkspaceOutline {
             cursor: counts.and_then(|counts| self.cursor(counts.newest, counts.digest)),
             open_batches: counts.map(|counts| counts.open_batches),
-            serving: self.serving(&id),
+            serving: self.serving(&id).await?,
             last_served: self.leases.ended(&id),
             roots,
             id,

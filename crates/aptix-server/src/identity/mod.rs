@@ -18,6 +18,7 @@ use aptix_model::wire::method::Method;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Status};
 
+pub(crate) use self::registry::bearer;
 pub use self::registry::{NewToken, Registry};
 pub use self::secret::Secret;
 
@@ -28,16 +29,19 @@ pub enum Principal {
     Anyone(CancellationToken),
     /// The owner of the data directory, through the socket in it.
     Owner,
+    /// Another server on the same store.
+    Member,
     /// The holder of a token.
     Holder(Arc<Held>),
 }
 
-/// As the log names who did something: `token NAME`, `owner`, or `anyone` while callers need no token.
+/// As the log names who did something: `token NAME`, `owner`, `another server`, or `anyone` while callers need no token.
 impl fmt::Display for Principal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Holder(held) => write!(out, "token {}", held.token.name),
             Self::Owner => out.write_str("owner"),
+            Self::Member => out.write_str("another server"),
             Self::Anyone(_) => out.write_str("anyone"),
         }
     }
@@ -69,6 +73,9 @@ impl Principal {
     pub fn check_method(&self, method: Option<Method>) -> Result<(), Failure> {
         let Some(method) = method else { return Ok(()) };
         let role = match self {
+            Self::Member if rights::is_for_members(method) => return Ok(()),
+            Self::Member => return Err(only_for_questions(method)),
+            _ if rights::is_for_members(method) => return Err(not_a_server(method)),
             Self::Owner if rights::is_for_owner(method) => return Ok(()),
             _ if rights::is_for_owner(method) => return Err(not_the_owner(method)),
             Self::Anyone(_) if !rights::is_administration(method) => return Ok(()),
@@ -95,7 +102,7 @@ impl Principal {
                 Scope::One(workspace) => Some(workspace),
                 Scope::All => None,
             },
-            Self::Anyone(_) | Self::Owner => None,
+            Self::Anyone(_) | Self::Owner | Self::Member => None,
         }
     }
 
@@ -104,7 +111,7 @@ impl Principal {
     pub fn name(&self) -> Option<&TokenName> {
         match self {
             Self::Holder(held) => Some(&held.token.name),
-            Self::Anyone(_) | Self::Owner => None,
+            Self::Anyone(_) | Self::Owner | Self::Member => None,
         }
     }
 
@@ -112,7 +119,7 @@ impl Principal {
     pub(crate) fn number(&self) -> Option<u64> {
         match self {
             Self::Holder(held) => Some(held.number),
-            Self::Anyone(_) | Self::Owner => None,
+            Self::Anyone(_) | Self::Owner | Self::Member => None,
         }
     }
 
@@ -135,7 +142,7 @@ impl Principal {
         match self {
             Self::Holder(held) => held.ended.clone(),
             Self::Anyone(closed) => closed.clone(),
-            Self::Owner => CancellationToken::new(),
+            Self::Owner | Self::Member => CancellationToken::new(),
         }
     }
 }
@@ -150,6 +157,18 @@ pub fn unauthenticated() -> Failure {
 fn not_an_operator(method: Method) -> Failure {
     Failure::new(Reason::PermissionDenied, format!("{} is for operators, and the call has no token", method.path()))
         .hint("run the command on the server's machine as the owner of its data directory, or send an operator's token")
+}
+
+fn not_a_server(method: Method) -> Failure {
+    let message = format!("{} is for the other servers on this server's store", method.path());
+    Failure::new(Reason::PermissionDenied, message)
+        .hint("ask about files with FileService: it asks the agent, wherever it is connected")
+}
+
+fn only_for_questions(method: Method) -> Failure {
+    let message =
+        format!("{} is not for the other servers on this server's store, which only ask agents", method.path());
+    Failure::new(Reason::PermissionDenied, message).hint("call with a token that an operator made")
 }
 
 fn not_the_owner(method: Method) -> Failure {

@@ -4,6 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::fmt;
+use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use aptix_model::reason::Reason;
 use aptix_model::record::UnixMillis;
 use aptix_model::token::{CertificateName, Ended, Ending, Role, Scope, Token};
 use sha2::{Digest, Sha256};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -154,7 +155,7 @@ impl Registry {
         let is_good = match caller {
             Principal::Holder(held) => !held.ended.is_cancelled() && held.token.is_good(self.clock.now()),
             Principal::Anyone(closed) => !closed.is_cancelled(),
-            Principal::Owner => true,
+            Principal::Owner | Principal::Member => true,
         };
         if is_good { Ok(()) } else { Err(unauthenticated()) }
     }
@@ -324,12 +325,27 @@ impl Registry {
         }
     }
 
-    /// Knows what the store has after a write whose end is not known. What has ended here stays so, whatever the store has of it.
+    /// Follows what other servers make and end, each time that this says there is something, for as long as it is polled.
+    pub async fn follow(&self, mut changes: watch::Receiver<u64>) -> Infallible {
+        while changes.changed().await.is_ok() {
+            self.look_again().await;
+        }
+        pending().await
+    }
+
+    /// Knows what the store has after a write whose end is not known, or one of another server. What has ended here stays so, whatever the
+    /// store has of it.
     async fn look_again(&self) {
         let _turn = self.changes.lock().await;
         match self.store.tokens().await {
             Ok(tokens) if tokens.is_empty() => {}
-            Ok(tokens) => self.know(tokens.readable.into_iter().filter(|kept| kept.token.ended.is_none())),
+            Ok(tokens) => {
+                let (open, ended): (Vec<_>, Vec<_>) =
+                    tokens.readable.into_iter().partition(|kept| kept.token.ended.is_none());
+                let ended: HashSet<_> = ended.into_iter().map(|kept| kept.token.name).collect();
+                self.let_go(|token| ended.contains(&token.name));
+                self.know(open);
+            }
             Err(_) => self.is_uncertain.store(true, Ordering::SeqCst),
         }
     }
@@ -364,7 +380,7 @@ fn entry(kept: KeptToken) -> (Sha256Digest, Arc<Held>) {
 }
 
 /// The secret of a call that has exactly one.
-fn bearer(headers: &HeaderMap) -> Option<Secret> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<Secret> {
     let mut all = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(only), None) = (all.next(), all.next()) else { return None };
     let (scheme, secret) = only.to_str().ok()?.split_once(' ')?;

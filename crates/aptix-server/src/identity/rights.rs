@@ -13,8 +13,8 @@ pub(super) const fn roles(method: Method) -> &'static [Role] {
         | Method::CreateWorkspace
         | Method::DeleteWorkspace
         | Method::RetainWorkspace => &[Operator],
-        // No token gives it: a backup has every file and batch in it.
-        Method::Backup => &[],
+        // No token gives them: a backup has every file and batch in it, and only servers ask each other.
+        Method::Backup | Method::AskAgent => &[],
         Method::GetWorkspace | Method::ListWorkspaces => &[Orchestrator, Agent, Reviewer, Reader, Operator],
         // The agent reads batches that it was sent without their content, and compares the server's files with its own.
         Method::GetBatch | Method::StatFiles | Method::ListFiles => &[Orchestrator, Agent, Reviewer, Reader],
@@ -39,7 +39,12 @@ pub(super) const fn roles(method: Method) -> &'static [Role] {
 
 /// Whether a method is for the owner of the data directory alone.
 pub(super) fn is_for_owner(method: Method) -> bool {
-    roles(method).is_empty()
+    matches!(method, Method::Backup)
+}
+
+/// Whether a method is for the other servers on the store alone.
+pub(super) const fn is_for_members(method: Method) -> bool {
+    matches!(method, Method::AskAgent)
 }
 
 /// Whether a method is for operators alone: without a token nobody calls it but the owner of the data directory.

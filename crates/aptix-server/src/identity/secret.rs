@@ -45,11 +45,10 @@ impl Secret {
     }
 
     /// The text that its holder sends.
-    fn text(&self) -> Vec<u8> {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digit = |half: u8| DIGITS.get(usize::from(half)).copied().unwrap_or_default();
-        let mut text = Vec::with_capacity(PREFIX.len() + 2 * (RANDOM + CHECKSUM));
-        text.extend(PREFIX.as_bytes());
+    pub(crate) fn text(&self) -> String {
+        let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or_default();
+        let mut text = String::with_capacity(PREFIX.len() + 2 * (RANDOM + CHECKSUM));
+        text.push_str(PREFIX);
         text.extend(self.0.iter().chain(&self.checksum()).flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
         text
     }
@@ -80,7 +79,7 @@ fn bytes<const N: usize>(digits: &str) -> Option<[u8; N]> {
 
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(&self.text()))
+        f.write_str(&self.text())
     }
 }
 

@@ -21,6 +21,7 @@ use super::status::{status, too_late};
 use crate::caller::{self, Peer, Peers, Share};
 use crate::cpu_pool::CpuPool;
 use crate::dispatcher::refusal::{Refusal, broken_off, exhausted, full};
+use crate::fleet::Fleet;
 use crate::identity::Registry;
 use crate::options::Options;
 use crate::quota::Quotas;
@@ -55,15 +56,21 @@ pub struct Admission {
     pub(super) peers: Arc<Peers>,
     pub(super) closing: CancellationToken,
     pub(super) registry: Arc<Registry>,
+    pub(super) fleet: Arc<Fleet>,
     pub(super) quotas: Arc<Quotas>,
     pub(super) refused_calls: Arc<RefusedCalls>,
 }
 
 impl Admission {
-    /// Admits calls of callers that the registry knows, within these options and limits. Once `closing` is cancelled, the streams of other
+    /// Admits calls of callers that the registry knows and of other servers of the fleet, within these options and limits. Once `closing` is cancelled, the streams of other
     /// services end.
     #[must_use]
-    pub fn new(options: Options, closing: CancellationToken, registry: Arc<Registry>, quotas: Arc<Quotas>) -> Self {
+    pub fn new(
+        options: Options,
+        closing: CancellationToken,
+        (registry, fleet): (Arc<Registry>, Arc<Fleet>),
+        quotas: Arc<Quotas>,
+    ) -> Self {
         Self {
             options,
             places: Turns::new(options.calls.total),
@@ -75,6 +82,7 @@ impl Admission {
             peers: Arc::new(Peers::new(options.calls)),
             closing,
             registry,
+            fleet,
             quotas,
             refused_calls: Arc::default(),
         }

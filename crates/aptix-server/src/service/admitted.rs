@@ -189,15 +189,17 @@ fn begin(admission: &Admission, needs_token: bool, request: &mut Request<Body>) 
         Some(peer) => peer.clone(),
         None => admission.peers.meet(Caller::Local, CancellationToken::new()),
     };
-    let caller = identify(&admission.registry, needs_token, &peer, request).map_err(|(refused, caller)| {
-        admission.refused_calls.log(&peer, caller.as_ref(), request.uri().path(), &refused);
-        status(Refusal::denied(refused))
-    })?;
+    let caller = identify((&admission.registry, &admission.fleet), needs_token, &peer, request).map_err(
+        |(refused, caller)| {
+            admission.refused_calls.log(&peer, caller.as_ref(), request.uri().path(), &refused);
+            status(Refusal::denied(refused))
+        },
+    )?;
     if let Some(facts) = request.extensions().get::<CallFacts>() {
         facts.note_caller(&caller);
     }
     let quota = match &caller {
-        Principal::Owner => CallQuota::default(),
+        Principal::Owner | Principal::Member => CallQuota::default(),
         Principal::Anyone(_) | Principal::Holder(_) => admission.quotas.of_call(caller.name()),
     };
     let peer = match caller.number() {

@@ -13,7 +13,8 @@ use super::observed::CallFacts;
 use super::scope;
 use crate::caller::Peer;
 use crate::dispatcher::refusal::{Refusal, full};
-use crate::identity::{Principal, Registry};
+use crate::fleet::Fleet;
+use crate::identity::{Principal, Registry, bearer};
 use crate::quota::Limit;
 use crate::ticket::{Asker, LongLived, StreamHeld};
 
@@ -66,7 +67,7 @@ pub(super) fn check(
 
 /// Who makes a call, if they may make it. Calls about the server's health need no token.
 pub(super) fn identify(
-    registry: &Registry,
+    (registry, fleet): (&Registry, &Fleet),
     needs_token: bool,
     peer: &Peer,
     request: &Request<Body>,
@@ -75,7 +76,11 @@ pub(super) fn identify(
         return Ok(Principal::Anyone(CancellationToken::new()));
     }
     let names = peer.names.get().map(Vec::as_slice).unwrap_or_default();
-    let caller = registry.authenticate((peer.caller, names), request.headers()).map_err(|refused| (refused, None))?;
+    let is_member = bearer(request.headers()).is_some_and(|secret| fleet.is_member(secret.digest()));
+    let caller = match is_member {
+        true => Principal::Member,
+        false => registry.authenticate((peer.caller, names), request.headers()).map_err(|refused| (refused, None))?,
+    };
     match caller.check_method(Method::from_path(request.uri().path())) {
         Ok(()) => Ok(caller),
         Err(refused) => Err((refused, Some(caller))),

@@ -60,9 +60,11 @@ impl LiveFiles<'_> {
         parts: Vec<FilePart>,
         request: v1::ReadFilesRequest,
     ) -> Result<Vec<v1::FileResult>, Refusal> {
-        if self.is_live(QuestionKind::Read) {
+        if self.is_live(QuestionKind::Read).await? {
             return match self.ask(question::Ask::ReadFiles(request)).await? {
-                answer::Answer::ReadFiles(answer) => self.checked(|roots| agent_answer::read(&parts, roots, answer)),
+                answer::Answer::ReadFiles(answer) => {
+                    self.checked(|roots| agent_answer::read(&parts, roots, answer)).await
+                }
                 _ => Err(self.other_kind()),
             };
         }
@@ -80,9 +82,11 @@ impl LiveFiles<'_> {
         files: Vec<FileSelector>,
         request: v1::StatFilesRequest,
     ) -> Result<Vec<v1::FileResult>, Refusal> {
-        if self.is_live(QuestionKind::Stat) {
+        if self.is_live(QuestionKind::Stat).await? {
             return match self.ask(question::Ask::StatFiles(request)).await? {
-                answer::Answer::StatFiles(answer) => self.checked(|roots| agent_answer::stat(&files, roots, answer)),
+                answer::Answer::StatFiles(answer) => {
+                    self.checked(|roots| agent_answer::stat(&files, roots, answer)).await
+                }
                 _ => Err(self.other_kind()),
             };
         }
@@ -106,13 +110,15 @@ impl LiveFiles<'_> {
         let size = page::size(request.page_size)?;
         let is_live = match (self.source, request.page_token.as_str()) {
             (None, token) if !token.is_empty() => token.starts_with(LIVE_TOKEN),
-            _ => self.is_live(QuestionKind::List),
+            _ => self.is_live(QuestionKind::List).await?,
         };
         if is_live {
             let page_size = i32::try_from(size).unwrap_or(i32::MAX);
             let asked = ListFiles { page_size: size, ..asked };
             return match self.ask(question::Ask::ListFiles(v1::ListFilesRequest { page_size, ..request })).await? {
-                answer::Answer::ListFiles(answer) => self.checked(|roots| agent_answer::list(&asked, roots, answer)),
+                answer::Answer::ListFiles(answer) => {
+                    self.checked(|roots| agent_answer::list(&asked, roots, answer)).await
+                }
                 _ => Err(self.other_kind()),
             };
         }
@@ -158,17 +164,20 @@ impl LiveFiles<'_> {
         let (max_matches, context) = (request.max_matches as usize, request.context_lines as usize);
         let asked = SearchFiles { max_matches, context, ..asked };
         match self.ask(question::Ask::SearchFiles(request)).await? {
-            answer::Answer::SearchFiles(answer) => self.checked(|roots| agent_answer::search(&asked, roots, answer)),
+            answer::Answer::SearchFiles(answer) => {
+                self.checked(|roots| agent_answer::search(&asked, roots, answer)).await
+            }
             _ => Err(self.other_kind()),
         }
     }
 
     /// Whether the agent is asked: where the caller demands it, and where it can answer unless the caller demands the copy.
-    fn is_live(&self, kind: QuestionKind) -> bool {
-        match self.source {
-            Some(source) => source == v1::Source::Active,
-            None => self.dispatcher.serving(&self.workspace).is_some_and(|serving| serving.presence.answers(kind)),
+    async fn is_live(&self, kind: QuestionKind) -> Result<bool, Refusal> {
+        if let Some(source) = self.source {
+            return Ok(source == v1::Source::Active);
         }
+        let serving = self.dispatcher.serving(&self.workspace).await?;
+        Ok(serving.is_some_and(|serving| serving.presence.answers(kind)))
     }
 
     async fn ask(&self, ask: question::Ask) -> Result<answer::Answer, Refusal> {
@@ -179,8 +188,8 @@ impl LiveFiles<'_> {
 
     /// The result of `check` on an answer, by the roots that the agent named. One that came last, and whose agent is gone, is held
     /// to none.
-    fn checked<T>(&self, check: impl FnOnce(&[String]) -> Result<T, String>) -> Result<T, Refusal> {
-        let serving = self.dispatcher.serving(&self.workspace);
+    async fn checked<T>(&self, check: impl FnOnce(&[String]) -> Result<T, String>) -> Result<T, Refusal> {
+        let serving = self.dispatcher.serving(&self.workspace).await?;
         let roots = serving.as_ref().map_or(&[][..], |serving| &serving.presence.roots);
         check(roots).map_err(|misfit| wrong(&self.workspace, &misfit))
     }

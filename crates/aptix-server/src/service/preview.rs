@@ -34,7 +34,7 @@ pub(super) async fn preview(
     (batch, dialect, is_whole): (&Batch, Option<Dialect>, bool),
     patience: Duration,
 ) -> Result<Option<v1::Report>, Refusal> {
-    let serving = dispatcher.serving(workspace);
+    let serving = dispatcher.serving(workspace).await?;
     if !is_whole || !serving.is_some_and(|serving| serving.presence.answers(QuestionKind::Preview)) {
         return early(dispatcher, workspace, (batch, dialect)).await;
     }

@@ -102,7 +102,7 @@ impl Writing<'_> {
         let answer::Answer::ResolvePaths(answer) = answer else {
             return Err(wrong(&self.workspace, "it is of another kind"));
         };
-        let serving = self.dispatcher.serving(&self.workspace);
+        let serving = self.dispatcher.serving(&self.workspace).await?;
         let roots = serving.map(|serving| serving.presence.roots.clone()).unwrap_or_default();
         let located = agent_answer::paths(paths, &roots, answer).map_err(|misfit| wrong(&self.workspace, &misfit))?;
         call.relocate(&mut |text| located.get(text).cloned());
@@ -265,7 +265,7 @@ impl Writing<'_> {
         let has_ended_unreported = record.report.is_none() && !record.state.is_open();
         let steps = if has_ended_unreported { self.dispatcher.steps(record).await? } else { Vec::new() };
         let why = steps.into_iter().next_back().and_then(|step| step.facts.reason);
-        let is_served = self.dispatcher.serving(&self.workspace).is_some();
+        let is_served = self.dispatcher.serving(&self.workspace).await?.is_some();
         Ok(Shown { record, naming, wording, is_served, why })
     }
 

@@ -2,6 +2,7 @@
 
 mod deletion;
 mod retention;
+pub mod shared;
 mod workspace;
 
 use std::collections::hash_map::Entry;

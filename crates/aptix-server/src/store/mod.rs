@@ -24,6 +24,7 @@ use self::backup_summary::Summary;
 use self::damaged::{Damaged, DamagedFile};
 use self::deletion::Deletion;
 pub use self::file::{CloudFile, FileUpdate, Twins};
+use self::fleet::{Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId};
 pub use self::lease::{Lease, LeaseProof};
 use self::retention::{Age, Retained, Retention};
 use self::session::{ModeChange, ModeChanged, SessionState};
@@ -40,6 +41,7 @@ pub mod deletion;
 mod disk;
 pub mod embedded;
 mod file;
+pub mod fleet;
 pub mod healing;
 mod lease;
 mod links;
@@ -155,19 +157,6 @@ pub enum StoreError {
         /// The newest one that this server knows.
         newest: u64,
     },
-    /// Another server uses the database.
-    #[error(
-        "could not open the database: {database} is in use by another server, {by}; stop that one, or give this one another database"
-    )]
-    DatabaseInUse {
-        /// The address of the database, without a password.
-        database: String,
-        /// What is known of the other server.
-        by: String,
-    },
-    /// Another server took the database over while this one had lost its lock.
-    #[error("the store takes no writes any more: another server has taken its database over; stop this one")]
-    TakenOver,
     /// The system failed.
     #[error("the store could not {action}: {cause}")]
     Failed {
@@ -185,7 +174,7 @@ impl StoreError {
     /// Whether the same may be read later, or after another start: it is no finding about a record.
     #[must_use]
     pub const fn will_pass(&self) -> bool {
-        matches!(self, Self::ReadOnly { .. } | Self::TakenOver | Self::Closed)
+        matches!(self, Self::ReadOnly { .. } | Self::Closed)
     }
 }
 
@@ -459,4 +448,58 @@ pub trait Store: Send + Sync + 'static {
 
     /// Waits until everything taken is written, and takes nothing more.
     fn close(&self) -> Answer<'_, ()>;
+
+    /// Whether several servers may be on this store at one time. The calls below are made of such a store alone; one that a server
+    /// has for itself answers them as if there were no other.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// What others change from now on, as far as it is known at once; `None` where only [`Store::look`] tells.
+    fn hints(&self) -> Option<Hints> {
+        None
+    }
+
+    /// Counts a server among those that live, until its time is over.
+    fn join(&self, member: Member, lifetime: Lifetime) -> Answer<'_, Company> {
+        let _ = (member, lifetime);
+        Box::pin(async { Ok(Company::default()) })
+    }
+
+    /// Has a server count among those that live for longer; `None` if its time was over.
+    fn renew(&self, server: ServerId, lifetime: Lifetime) -> Answer<'_, Option<Company>> {
+        let _ = (server, lifetime);
+        Box::pin(async { Ok(Some(Company::default())) })
+    }
+
+    /// Ends that a server counts among those that live: the leases that it holds are free at once.
+    fn leave(&self, server: ServerId) -> Answer<'_, ()> {
+        let _ = server;
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Grants the workspace's next lease like [`Store::grant_lease`], unless another agent holds it through another server that lives:
+    /// which of its own agents hold one is for the asking server to know.
+    fn take_lease(&self, grant: Grant) -> Answer<'_, Granted> {
+        let granted = self.grant_lease(grant.workspace, grant.secret, grant.holder.presence.roots);
+        Box::pin(async { Ok(Granted::Epoch(granted.await?)) })
+    }
+
+    /// Ends that leases are held, each if it is the newest of its workspace.
+    fn release_leases(&self, leases: Vec<LeaseName>) -> Answer<'_, ()> {
+        let _ = leases;
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Who serves a workspace, if that is through a server that lives, and that server.
+    fn holder(&self, workspace: WorkspaceId) -> Answer<'_, Option<(Holder, Member)>> {
+        let _ = workspace;
+        Box::pin(async { Ok(None) })
+    }
+
+    /// How far each of these workspaces has come, and whether tokens changed.
+    fn look(&self, workspaces: Vec<WorkspaceId>) -> Answer<'_, Looked> {
+        let seen = vec![None; workspaces.len()];
+        Box::pin(async { Ok(Looked { seen, tokens: 0 }) })
+    }
 }

@@ -17,6 +17,7 @@ use tokio_util::bytes::Bytes;
 use super::access::{KeptToken, TokenAdded, Tokens};
 use super::backup_summary::Summary;
 use super::deletion::Deletion;
+use super::fleet::{Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId};
 use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
@@ -51,6 +52,16 @@ macro_rules! wrapper {
             /// Answers [`Store::reopenings`].
             fn reopenings(&self) -> watch::Receiver<u64>;
 
+            /// Answers [`Store::is_shared`].
+            fn is_shared(&self) -> bool {
+                false
+            }
+
+            /// Answers [`Store::hints`].
+            fn hints(&self) -> Option<Hints> {
+                None
+            }
+
             $(
                 #[doc = concat!("Answers [`Store::", stringify!($name), "`].")]
                 fn $name(&self, $($argument: $type),*) -> Answer<'_, $answer> {
@@ -78,6 +89,14 @@ macro_rules! wrapper {
 
             fn reopenings(&self) -> watch::Receiver<u64> {
                 Wrapper::reopenings(self)
+            }
+
+            fn is_shared(&self) -> bool {
+                Wrapper::is_shared(self)
+            }
+
+            fn hints(&self) -> Option<Hints> {
+                Wrapper::hints(self)
             }
 
             $(
@@ -132,4 +151,11 @@ wrapper! {
     deletions() -> Vec<WorkspaceId>;
     back_up(out: Box<dyn Write + Send>) -> Summary;
     close() -> ();
+    join(member: Member, lifetime: Lifetime) -> Company;
+    renew(server: ServerId, lifetime: Lifetime) -> Option<Company>;
+    leave(server: ServerId) -> ();
+    take_lease(grant: Grant) -> Granted;
+    release_leases(leases: Vec<LeaseName>) -> ();
+    holder(workspace: WorkspaceId) -> Option<(Holder, Member)>;
+    look(workspaces: Vec<WorkspaceId>) -> Looked;
 }

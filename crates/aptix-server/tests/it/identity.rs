@@ -60,6 +60,8 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
     ("FileService/StatFiles", "OAVR"),
     ("FileService/StatUpload", "OA"),
     ("FileService/UploadBlob", "OA"),
+    // The other servers on the store alone.
+    ("FleetService/AskAgent", ""),
     ("SessionService/GetSession", "OVR"),
     ("SessionService/SetSessionMode", "OV"),
     ("ToolService/CallTool", "O"),

@@ -157,24 +157,6 @@ fn program_status(data_dir: &Path) -> Command {
     program(&["status"], "", data_dir)
 }
 
-/// One server uses a database at a time: a second one is refused by name, and so are commands that would open it elsewhere.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_second_server_on_one_database_is_refused() {
-    let Some(database) = Database::new() else { return };
-    let [dir, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    let first = Program::spawn(server(&database.address, dir.path()));
-    let (code, said) = run(server(&database.address, other.path()));
-    assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("is in use by another server, connected from a local socket"), "{said}");
-    let mut client = BatchServiceClient::new(connect(&first).await);
-    client.submit_batch(submit("w", "r", vec![create_text("a", "")])).await.unwrap();
-    first.signal("-KILL");
-    first.end();
-    let second = Program::spawn(server(&database.address, other.path()));
-    second.signal("-TERM");
-    assert_eq!(second.end(), Some(0));
-}
-
 /// Two servers with databases of their own do not share a data directory: its socket leads to one of them.
 #[test]
 fn a_second_server_in_one_data_directory_is_refused() {

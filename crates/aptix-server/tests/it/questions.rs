@@ -158,11 +158,11 @@ async fn nothing_is_asked_where_no_agent_answers() {
     let mut calls = JoinSet::new();
     ask(&server, 1, read("a"), &mut calls);
     assert_failed(joined(&mut calls).await, Reason::Unavailable, Some(Detail::NoAgent));
-    assert!(server.serving(&"w".parse().unwrap()).is_none());
+    assert!(server.serving(&"w".parse().unwrap()).await.unwrap().is_none());
     let mut old = Agent::with(&server, &["stat"], None).await;
     ask(&server, 1, read("a"), &mut calls);
     assert_failed(joined(&mut calls).await, Reason::Unavailable, Some(Detail::NoAgent));
-    let presence = server.serving(&"w".parse().unwrap()).unwrap().presence;
+    let presence = server.serving(&"w".parse().unwrap()).await.unwrap().unwrap().presence;
     assert!(presence.answers(QuestionKind::Stat) && !presence.answers(QuestionKind::Read));
     assert!(timeout(Duration::from_millis(1), old.sent.next()).await.is_err(), "it was not asked");
 }
@@ -349,5 +349,5 @@ async fn an_agent_that_is_held_up_harms_itself_alone() {
     calls.shutdown().await;
     assert!(timeout(Duration::from_secs(31), std::future::pending::<()>()).await.is_err());
     assert_eq!(agent.end().await, FeedEnd::Slow);
-    assert!(server.serving(&"w".parse().unwrap()).is_none());
+    assert!(server.serving(&"w".parse().unwrap()).await.unwrap().is_none());
 }

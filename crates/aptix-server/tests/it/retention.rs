@@ -9,6 +9,7 @@ use aptix_model::id::{BatchId, Revision};
 use aptix_model::record::{BatchRecord, Reverting, Source};
 use aptix_model::report::{FileReport, FileStatus, Report};
 use aptix_model::state::BatchState;
+use aptix_server::fleet::{Fleet, FleetOptions};
 use aptix_server::retention::{Retainer, RetentionRules};
 use aptix_server::store::embedded::{EmbeddedStore, verify::verify};
 use aptix_server::store::memory::MemoryStore;
@@ -332,7 +333,8 @@ async fn a_damaged_record_of_what_was_removed_stops_its_workspace_alone() {
     let failed = store.retain(order(limits, Age(0))).await;
     assert!(matches!(failed, Err(StoreError::Corrupt { .. })), "{failed:?}");
     let rules = RetentionRules { usual: limits, ..RetentionRules::default() };
-    let retainer = Retainer::new(Arc::clone(&store) as Arc<dyn Store>, rules.into());
+    let fleet = Fleet::of(&(Arc::clone(&store) as Arc<dyn Store>), FleetOptions::default());
+    let retainer = Retainer::new(Arc::clone(&store) as Arc<dyn Store>, rules.into(), fleet);
     let removed = async {
         // "x" comes after the damaged workspace.
         while !matches!(store.events(workspace("x"), Revision(0), 1).await, Err(StoreError::Compacted { .. })) {

@@ -164,6 +164,11 @@ impl Server {
         }
     }
 
+    /// Ends it as if its process were killed.
+    pub(crate) fn kill(&self) {
+        self.task.abort();
+    }
+
     pub(crate) async fn stop(mut self) -> Result<(), ServeError> {
         self.tell_to_stop();
         tokio::time::timeout(SOON, self.task).await.expect("the server ends in time").unwrap()

@@ -5,6 +5,8 @@ pub enum Method {
     ApplyPrepared,
     /// `/aptix.v1.BatchService/ApproveBatch`.
     ApproveBatch,
+    /// `/aptix.v1.FleetService/AskAgent`.
+    AskAgent,
     /// `/aptix.v1.AdminService/Backup`.
     Backup,
     /// `/aptix.v1.ToolService/CallTool`.
@@ -86,6 +88,7 @@ impl Method {
     pub const ALL: &[Self] = &[
         Self::ApplyPrepared,
         Self::ApproveBatch,
+        Self::AskAgent,
         Self::Backup,
         Self::CallTool,
         Self::CancelBatch,
@@ -131,6 +134,7 @@ impl Method {
         match self {
             Self::ApplyPrepared => "/aptix.v1.BatchService/ApplyPrepared",
             Self::ApproveBatch => "/aptix.v1.BatchService/ApproveBatch",
+            Self::AskAgent => "/aptix.v1.FleetService/AskAgent",
             Self::Backup => "/aptix.v1.AdminService/Backup",
             Self::CallTool => "/aptix.v1.ToolService/CallTool",
             Self::CancelBatch => "/aptix.v1.BatchService/CancelBatch",
@@ -177,6 +181,7 @@ impl Method {
         match path {
             "/aptix.v1.BatchService/ApplyPrepared" => Some(Self::ApplyPrepared),
             "/aptix.v1.BatchService/ApproveBatch" => Some(Self::ApproveBatch),
+            "/aptix.v1.FleetService/AskAgent" => Some(Self::AskAgent),
             "/aptix.v1.AdminService/Backup" => Some(Self::Backup),
             "/aptix.v1.ToolService/CallTool" => Some(Self::CallTool),
             "/aptix.v1.BatchService/CancelBatch" => Some(Self::CancelBatch),
@@ -224,6 +229,7 @@ impl Method {
         match self {
             Self::ApplyPrepared => Some(&[1]),
             Self::ApproveBatch => Some(&[1]),
+            Self::AskAgent => Some(&[1]),
             Self::Backup => None,
             Self::CallTool => Some(&[1]),
             Self::CancelBatch => Some(&[1]),

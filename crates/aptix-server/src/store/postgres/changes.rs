@@ -7,7 +7,7 @@ use aptix_model::id::{BatchId, FilePatchId, RequestId, Revision, SessionId, Work
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, Source};
 
-use super::rows::{Batch, Found, In, NewEvent, Put, Rows, Workspace};
+use super::rows::{Batch, Found, Holding, In, NewEvent, Put, Rows, Workspace};
 use crate::store::retention::blobs_of;
 use crate::store::session::{self, is_in_flight};
 use crate::store::{CloudFile, UploadId};
@@ -78,6 +78,8 @@ pub(super) struct Changes {
     pub(super) batch_blobs: BTreeMap<(BatchId, Sha256Digest), u64>,
     /// Blobs, with their size and the upload that their bytes came by.
     pub(super) blobs: BTreeMap<In<Sha256Digest>, (UploadId, u64)>,
+    /// Who holds the lease of a workspace, with which epoch.
+    pub(super) holdings: BTreeMap<WorkspaceId, (u64, Holding)>,
 }
 
 impl Changes {
@@ -125,6 +127,11 @@ impl Changes {
                 }
                 Put::File(workspace, file) => self.put_file(rows, workspace, file),
                 Put::RemoveFile((workspace, path), key) => self.remove_file(rows, workspace, path, key),
+                Put::Holding(workspace, epoch, holding) => {
+                    // It is this server's own from now on.
+                    rows.held.insert(workspace.clone(), None);
+                    self.holdings.insert(workspace, (epoch, *holding));
+                }
             }
         }
     }

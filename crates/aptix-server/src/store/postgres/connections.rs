@@ -14,6 +14,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::TaskTracker;
 
 use super::address::Address;
+use super::hints::Ear;
 use crate::store::StoreError;
 
 /// Connections at most, beside those of the committer and that of the lock.
@@ -32,12 +33,14 @@ pub(super) struct Connector {
     tasks: TaskTracker,
     /// Counts commits that PostgreSQL acknowledged without its synchronous standby.
     unconfirmed: Arc<AtomicU64>,
+    /// Hears what other servers tell.
+    ear: Arc<Ear>,
 }
 
 impl Connector {
     pub(super) fn new(address: &Address) -> Result<Self, StoreError> {
         let (config, tls) = (address.config().clone(), address.connector()?);
-        Ok(Self { config, tls, tasks: TaskTracker::new(), unconfirmed: Arc::default() })
+        Ok(Self { config, tls, tasks: TaskTracker::new(), unconfirmed: Arc::default(), ear: Arc::new(Ear::new()) })
     }
 
     /// How many commits were acknowledged without the standby that they have to wait for. One that ends while this changes counts as not
@@ -46,14 +49,20 @@ impl Connector {
         self.unconfirmed.load(Ordering::SeqCst)
     }
 
+    /// What hears what other servers tell.
+    pub(super) fn ear(&self) -> Arc<Ear> {
+        Arc::clone(&self.ear)
+    }
+
     /// Makes a connection.
     pub(super) async fn connection(&self) -> Result<(Client, JoinHandle<()>), Error> {
         let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
-        let unconfirmed = Arc::clone(&self.unconfirmed);
+        let (unconfirmed, ear) = (Arc::clone(&self.unconfirmed), self.ear());
         let task = self.tasks.spawn(async move {
             loop {
                 match poll_fn(|context| connection.poll_message(context)).await {
                     Some(Ok(AsyncMessage::Notice(notice))) => note(&notice, &unconfirmed),
+                    Some(Ok(AsyncMessage::Notification(told))) => ear.hear(told.payload()),
                     Some(Ok(_)) => {}
                     Some(Err(error)) => {
                         tracing::debug!(%error, "a connection to PostgreSQL broke");

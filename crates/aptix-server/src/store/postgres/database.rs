@@ -1,18 +1,21 @@
 //! The database as every part of the store uses it: reads, and transactions that write.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
-use uuid::Uuid;
 
 use super::connections::{COMMITTING, CONNECTIONS, Connector};
 use super::counts::Counts;
 use super::fault::Fault;
 use super::health::Health;
+use super::hints::{Ear, Mouth};
 use crate::store::StoreError;
+use crate::store::fleet::Company;
 
 /// The values of a statement.
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -23,9 +26,6 @@ pub(super) const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '3s'; SET LOCAL 
 /// The same for a group, which waits for no lock for long.
 pub(super) const BEGIN_GROUP: &str = "BEGIN; SET LOCAL lock_timeout = '250ms'; SET LOCAL statement_timeout = '30s'";
 
-/// Fails unless this server may write.
-pub(super) const HOLD: &str = "SELECT hold_store($1)";
-
 /// How long a read may take.
 const READ: Duration = Duration::from_secs(30);
 
@@ -34,16 +34,20 @@ pub(super) struct Database {
     pub(super) connector: Connector,
     pool: Pool,
     committing: Pool,
-    /// What the store's row has while this server may write.
-    pub(super) holder: Uuid,
+    pub(super) ear: Arc<Ear>,
+    pub(super) mouth: Mouth,
+    /// Whether other servers live, as far as it is known.
+    pub(super) has_company: AtomicBool,
     pub(super) counts: Counts,
     pub(super) health: Health,
 }
 
 impl Database {
-    pub(super) fn new(connector: Connector, holder: Uuid) -> Result<Self, StoreError> {
+    pub(super) fn new(connector: Connector, mouth: Mouth) -> Result<Self, StoreError> {
         let (pool, committing) = (connector.pool(CONNECTIONS)?, connector.pool(COMMITTING)?);
-        Ok(Self { connector, pool, committing, holder, counts: Counts::default(), health: Health::new() })
+        let (ear, has_company) = (connector.ear(), AtomicBool::new(false));
+        let (counts, health) = (Counts::default(), Health::new());
+        Ok(Self { connector, pool, committing, ear, mouth, has_company, counts, health })
     }
 
     /// A connection.
@@ -85,15 +89,8 @@ impl Database {
     /// Begins a transaction that writes.
     pub(super) async fn begin(&self) -> Result<Transaction<'_>, Fault> {
         let mut client = self.client().await?;
-        let hold = client.statement(HOLD).await?;
         client.is_idle = false;
-        let object = client.object()?;
-        let values: Values<'_> = &[&self.holder];
-        let (began, held) = tokio::join!(biased; object.batch_execute(BEGIN), object.query(&hold, values));
-        if let Err(error) = began.and(held.map(drop)) {
-            // Closed with its transaction.
-            return Err(error.into());
-        }
+        client.object()?.batch_execute(BEGIN).await?;
         Ok(Transaction { database: self, client })
     }
 
@@ -116,6 +113,12 @@ impl Database {
             written => written,
         };
         written.map_err(|fault| self.fault(fault))
+    }
+
+    /// Notes whether other servers live.
+    pub(super) fn in_company(&self, company: Company) -> Company {
+        self.has_company.store(!company.others.is_empty(), Ordering::Relaxed);
+        company
     }
 
     /// What a caller is answered; the store's health follows from it.

@@ -10,6 +10,7 @@ use super::numbers::{get, number};
 use super::tokens;
 use super::uploads::lock_found;
 use crate::store::deletion::Deletion;
+use crate::store::fleet::Hint;
 
 /// Rows that one transaction removes.
 const MOST: i64 = 256;
@@ -30,8 +31,11 @@ pub(super) async fn begin(
         return Ok(is_deleting.then(Vec::new));
     }
     transaction.change("UPDATE workspaces SET deleting = true WHERE name = $1", &[&workspace.as_str()]).await?;
+    transaction.change("DELETE FROM leases WHERE workspace = $1", &[&workspace.as_str()]).await?;
     let names = tokens::end_of(&transaction, workspace, ended).await?;
     transaction.commit().await?;
+    database.mouth.tell(Hint::Tokens);
+    database.mouth.tell(Hint::Workspace(workspace.clone()));
     Ok(Some(names))
 }
 

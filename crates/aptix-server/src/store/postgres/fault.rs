@@ -6,9 +6,6 @@ use tokio_postgres::error::DbError;
 
 use crate::store::StoreError;
 
-/// The code that the function `hold_store` of the schema fails with.
-const TAKEN_OVER: &str = "AP001";
-
 /// Why a statement or a transaction failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Fault {
@@ -18,8 +15,6 @@ pub(super) enum Fault {
     Locked,
     /// PostgreSQL rolled the transaction back because it got in the way of another one: it may be tried again.
     Conflict(String),
-    /// Another server took the store over.
-    TakenOver,
     /// Nothing that passes by itself.
     Failed(String),
     /// The store itself refuses.
@@ -36,7 +31,6 @@ impl Fault {
                 StoreError::Failed { action: "write to PostgreSQL", cause }
             }
             Self::Conflict(cause) | Self::Failed(cause) => StoreError::Failed { action: "ask PostgreSQL", cause },
-            Self::TakenOver => StoreError::TakenOver,
             Self::Refused(error) => error,
         }
     }
@@ -74,7 +68,6 @@ fn of_answer(error: &DbError) -> Fault {
     let code = error.code().code();
     let text = format!("{} (SQLSTATE {code})", error.message());
     match code {
-        TAKEN_OVER => Fault::TakenOver,
         "55P03" => Fault::Locked,
         "40001" | "40P01" => Fault::Conflict(text),
         // A connection is given up; resources are used up, the disk's among them; an administrator or a crash ends the connection; a

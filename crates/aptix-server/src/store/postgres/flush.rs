@@ -50,6 +50,10 @@ const BLOBS: &str = "INSERT INTO blobs (workspace, digest, upload, size, seen) \
 const NAMES: &str = "UPDATE blobs b SET names = b.names + n.more \
     FROM unnest($1::text[], $2::bytea[], $3::bigint[]) AS n(workspace, digest, more) \
     WHERE b.workspace = n.workspace AND b.digest = n.digest";
+const HOLDINGS: &str = "INSERT INTO leases (workspace, epoch, server, agent, since, presence) \
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::uuid[], $4::text[], $5::bigint[], $6::bytea[]) \
+    ON CONFLICT (workspace) DO UPDATE SET epoch = excluded.epoch, server = excluded.server, agent = excluded.agent, \
+    since = excluded.since, presence = excluded.presence";
 const BATCH_BLOBS: &str = "INSERT INTO batch_blobs (batch, digest, size) \
     SELECT * FROM unnest($1::uuid[], $2::bytea[], $3::bigint[])";
 
@@ -82,6 +86,7 @@ pub(super) async fn write(client: &Lent, changes: &Changes, seen: i64, end: Opti
     plan_events(&mut plan, changes);
     plan_files(&mut plan, changes);
     plan_blobs(&mut plan, changes, seen);
+    plan_holdings(&mut plan, changes);
     let mut statements: Vec<Statement> = Vec::new();
     for (sql, _) in &plan.0 {
         statements.push(client.statement(sql).await?);
@@ -246,6 +251,19 @@ fn plan_files<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
         values(kept.iter().map(|(_, file)| record::encode_file(file).to_vec())),
     ];
     plan.add(FILES, kept.len(), of_kept);
+}
+
+fn plan_holdings<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
+    let holding = || changes.holdings.values().map(|(_, holding)| holding);
+    let of_holdings = vec![
+        values(changes.holdings.keys().map(|workspace| workspace.as_str())),
+        values(changes.holdings.values().map(|(epoch, _)| column(*epoch))),
+        values(holding().map(|holding| holding.server.0)),
+        values(holding().map(|holding| holding.agent.as_str())),
+        values(holding().map(|holding| column(holding.since.0))),
+        values(holding().map(|holding| holding.presence.as_slice())),
+    ];
+    plan.add(HOLDINGS, changes.holdings.len(), of_holdings);
 }
 
 fn plan_blobs<'a>(plan: &mut Plan<'a>, changes: &'a Changes, seen: i64) {

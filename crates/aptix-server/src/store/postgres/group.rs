@@ -7,6 +7,7 @@ use super::fault::Fault;
 use super::job::Job;
 use super::rows::{Needs, Rows, Stop};
 use super::{flush, load};
+use crate::store::fleet::Hint;
 
 /// Bytes that one group writes at most, beside its first write.
 pub(super) const WRITTEN_BYTES: usize = 32 << 20;
@@ -33,7 +34,7 @@ pub(super) async fn carry_out(database: &Database, begin: &str, jobs: &mut Vec<J
     let (mut rows, mut changes) = (Rows::default(), Changes::default());
     client.set_idle(false);
     database.counts.round_trip();
-    changes.created = match load::begin(&client, (begin, database.holder), &needs, &mut rows).await {
+    changes.created = match load::begin(&client, begin, &needs, &mut rows).await {
         Ok(created) => created,
         Err(fault) => {
             // A lock that was not free is no fault of the connection.
@@ -66,6 +67,7 @@ pub(super) async fn carry_out(database: &Database, begin: &str, jobs: &mut Vec<J
     } else {
         database.counts.commit();
         database.commit(flush::write(&client, &changes, 0, Some("COMMIT"))).await?;
+        tell(database, &changes);
     }
     client.set_idle(true);
     let mut ended = Ended { decided: Vec::new(), later: Vec::new() };
@@ -73,6 +75,15 @@ pub(super) async fn carry_out(database: &Database, begin: &str, jobs: &mut Vec<J
         if is_later { ended.later.push(job) } else { ended.decided.push(job) }
     }
     Ok(ended)
+}
+
+/// Tells the other servers what was committed.
+fn tell(database: &Database, changes: &Changes) {
+    changes.events.iter().for_each(|(workspace, event)| database.mouth.event(workspace, event.batch));
+    let of_sessions = changes.sessions.keys().map(|(workspace, _)| workspace);
+    for workspace in changes.holdings.keys().chain(of_sessions) {
+        database.mouth.tell(Hint::Workspace(workspace.clone()));
+    }
 }
 
 /// Lets writes decide; answers what is missing, and for which of them.

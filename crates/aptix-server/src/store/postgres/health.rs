@@ -9,10 +9,8 @@ use crate::store::StoreError;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum State {
     Well,
-    /// A write failed, or the connection of the lock broke; it is tried again in the background.
+    /// A write failed; it is tried again in the background.
     Failed(String),
-    /// Another server took the store over: this one writes nothing any more.
-    TakenOver,
     /// The task that writes ended unasked: only another start mends it.
     Ended,
     Closed,
@@ -29,16 +27,11 @@ impl Health {
         Self { state: watch::channel(State::Well).0, reopenings: watch::channel(0).0 }
     }
 
-    pub(super) fn state(&self) -> State {
-        self.state.borrow().clone()
-    }
-
     /// Refuses a write while none are taken.
     pub(super) fn admit(&self) -> Result<(), StoreError> {
         match &*self.state.borrow() {
             State::Well => Ok(()),
             State::Failed(cause) => Err(StoreError::ReadOnly { cause: cause.clone() }),
-            State::TakenOver => Err(StoreError::TakenOver),
             State::Ended => {
                 Err(StoreError::ReadOnly { cause: "its writer ended unasked, start the server again".to_owned() })
             }
@@ -50,7 +43,6 @@ impl Health {
     pub(super) fn note(&self, fault: &Fault) {
         match fault {
             Fault::Unavailable(cause) => self.fail(cause),
-            Fault::TakenOver => self.take_over(),
             Fault::Locked | Fault::Conflict(_) | Fault::Failed(_) | Fault::Refused(_) => {}
         }
     }
@@ -65,19 +57,6 @@ impl Health {
         });
         if changed {
             tracing::error!(cause, "store refuses writes until PostgreSQL takes them again");
-        }
-    }
-
-    pub(super) fn take_over(&self) {
-        let changed = self.state.send_if_modified(|state| {
-            let changes = !matches!(state, State::TakenOver | State::Ended | State::Closed);
-            if changes {
-                *state = State::TakenOver;
-            }
-            changes
-        });
-        if changed {
-            tracing::error!("store refuses writes: another server has taken it over");
         }
     }
 

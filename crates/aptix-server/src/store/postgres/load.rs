@@ -5,14 +5,16 @@ use std::collections::BTreeSet;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, FilePatchId, Revision, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
+use aptix_model::record::UnixMillis;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::database::{HOLD, Lent, Values};
+use super::database::{Lent, Values};
 use super::fault::Fault;
 use super::numbers::{digest, get, name, number, optional_digest};
 use super::rows::{Batch, Found, Needs, OfSession, Rows, Workspace, vanished};
 use crate::store::Lease;
+use crate::store::fleet::ServerId;
 
 /// Bytes of batches that a group reads at most, beside the first.
 pub(super) const READ_BYTES: i64 = 32 << 20;
@@ -52,6 +54,13 @@ const FILES: &str = "SELECT f.workspace, f.doc_path, f.path, f.digest \
     FROM unnest($1::text[], $2::bytea[]) AS n(workspace, doc_path) \
     JOIN files f ON f.workspace = n.workspace AND f.doc_key = sha256(n.doc_path) AND f.doc_path = n.doc_path";
 
+/// Whether each server lives, and since when each lease is held through another one that does.
+const HOLDINGS: &str = "SELECT n.workspace, n.server, \
+        EXISTS (SELECT FROM servers s WHERE s.id = n.server AND s.until > clock_timestamp()), \
+        (SELECT l.since FROM leases l JOIN servers s ON s.id = l.server AND s.until > clock_timestamp() \
+            WHERE l.workspace = n.workspace AND l.server <> n.server) \
+    FROM unnest($1::text[], $2::uuid[]) AS n(workspace, server)";
+
 /// Splits pairs into two columns.
 fn columns<A, B>(pairs: impl Iterator<Item = (A, B)>) -> (Vec<A>, Vec<B>) {
     pairs.unzip()
@@ -61,27 +70,24 @@ fn columns<A, B>(pairs: impl Iterator<Item = (A, B)>) -> (Vec<A>, Vec<B>) {
 /// of it is sent together. Answers the workspaces whose rows it created.
 pub(super) async fn begin(
     client: &Lent,
-    (begin, holder): (&str, Uuid),
+    begin: &str,
     needs: &Needs,
     rows: &mut Rows,
 ) -> Result<BTreeSet<WorkspaceId>, Fault> {
     let object = client.object()?;
-    let (hold, create, lock) =
-        (client.statement(HOLD).await?, client.statement(CREATE).await?, client.statement(LOCK).await?);
+    let (create, lock) = (client.statement(CREATE).await?, client.statement(LOCK).await?);
     let new: Vec<_> = needs.workspaces.iter().filter(|(_, creates)| **creates).map(|(id, _)| id.as_str()).collect();
     let all: Vec<_> = needs.workspaces.keys().map(WorkspaceId::as_str).collect();
     let prepared = Prepared::of(client, needs).await?;
-    let (held, new, all): (Values<'_>, Values<'_>, Values<'_>) = (&[&holder], &[&new], &[&all]);
-    let (began, held, created, locked, loaded) = tokio::join!(
+    let (new, all): (Values<'_>, Values<'_>) = (&[&new], &[&all]);
+    let (began, created, locked, loaded) = tokio::join!(
         biased;
         object.batch_execute(begin),
-        object.query(&hold, held),
         object.query(&create, new),
         object.query(&lock, all),
         prepared.send(client, needs),
     );
     began?;
-    held?;
     let created = created?.iter().map(|row| name(row, 0)).collect::<Result<BTreeSet<WorkspaceId>, _>>()?;
     for row in locked? {
         let (id, workspace) = workspace(&row)?;
@@ -114,6 +120,7 @@ struct Loaded {
     every_session: Vec<Row>,
     blobs: Vec<Row>,
     files: Vec<Row>,
+    holdings: Vec<Row>,
 }
 
 /// The statements of what is needed.
@@ -130,6 +137,7 @@ impl Prepared {
             (!needs.all_sessions.is_empty(), EVERY_SESSION),
             (!needs.blobs.is_empty(), BLOBS),
             (!needs.files.is_empty(), FILES),
+            (!needs.holdings.is_empty(), HOLDINGS),
         ];
         let mut prepared = Vec::new();
         for (is_wanted, sql) in wanted {
@@ -154,7 +162,8 @@ impl Prepared {
         let every_session: Vec<_> = needs.all_sessions.iter().map(WorkspaceId::as_str).collect();
         let blobs = columns(needs.blobs.iter().map(|(w, digest)| (w.as_str(), digest.as_bytes().as_slice())));
         let files = columns(needs.files.iter().map(|(w, path)| (w.as_str(), path.as_str().as_bytes())));
-        let values: [Values<'_>; 8] = [
+        let holdings = columns(needs.holdings.iter().map(|(w, server)| (w.as_str(), server.0)));
+        let values: [Values<'_>; 9] = [
             &[&batches, &READ_BYTES],
             &[&chains, &CHAIN],
             &[&requests.0, &requests.1],
@@ -163,8 +172,9 @@ impl Prepared {
             &[&every_session],
             &[&blobs.0, &blobs.1],
             &[&files.0, &files.1],
+            &[&holdings.0, &holdings.1],
         ];
-        let [batches, chains, requests, hunks, sessions, every_session, blobs, files] = values;
+        let [batches, chains, requests, hunks, sessions, every_session, blobs, files, holdings] = values;
         let answers = tokio::join!(
             biased;
             self.rows(client, 0, batches),
@@ -175,8 +185,9 @@ impl Prepared {
             self.rows(client, 5, every_session),
             self.rows(client, 6, blobs),
             self.rows(client, 7, files),
+            self.rows(client, 8, holdings),
         );
-        let (batches, chains, requests, hunks, sessions, every_session, blobs, files) = answers;
+        let (batches, chains, requests, hunks, sessions, every_session, blobs, files, holdings) = answers;
         Ok(Loaded {
             batches: batches?,
             chains: chains?,
@@ -186,6 +197,7 @@ impl Prepared {
             every_session: every_session?,
             blobs: blobs?,
             files: files?,
+            holdings: holdings?,
         })
     }
 }
@@ -229,6 +241,12 @@ fn take(needs: &Needs, loaded: Loaded, rows: &mut Rows) -> Result<(), Fault> {
     }
     for key in &needs.blobs {
         rows.blobs.entry(key.clone()).or_insert(false);
+    }
+    for row in &loaded.holdings {
+        let (id, server) = (name::<WorkspaceId>(row, 0)?, ServerId(get(row, 1)?));
+        rows.holdings.insert((id.clone(), server), get(row, 2)?);
+        let since = get::<Option<i64>>(row, 3)?.map(|since| UnixMillis(number(since)));
+        rows.held.entry(id).or_insert(since);
     }
     take_files(needs, &loaded.files, rows)
 }

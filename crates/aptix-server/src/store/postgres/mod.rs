@@ -14,10 +14,12 @@ mod database;
 mod deletion;
 mod fault;
 mod files;
+mod fleet;
 mod flush;
 mod group;
+mod healing;
 mod health;
-mod holder;
+mod hints;
 mod job;
 mod load;
 mod numbers;
@@ -61,6 +63,7 @@ use self::writes::Append;
 use super::access::{KeptToken, TokenAdded, Tokens};
 use super::backup_summary::Summary;
 use super::deletion::Deletion;
+use super::fleet::{Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId};
 use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
@@ -339,9 +342,7 @@ impl Store for PostgresStore {
     }
 
     fn failed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(
-            self.database.health.until(|state| matches!(state, State::Failed(_) | State::TakenOver | State::Ended)),
-        )
+        Box::pin(self.database.health.until(|state| matches!(state, State::Failed(_) | State::Ended)))
     }
 
     fn healed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
@@ -350,6 +351,50 @@ impl Store for PostgresStore {
 
     fn reopenings(&self) -> watch::Receiver<u64> {
         self.database.health.reopenings()
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn hints(&self) -> Option<Hints> {
+        Some(self.database.ear.listen())
+    }
+
+    fn join(&self, member: Member, lifetime: Lifetime) -> Answer<'_, Company> {
+        Box::pin(async move {
+            let database = &*self.database;
+            Ok(database.in_company(database.write(|| fleet::join(database, &member, lifetime)).await?))
+        })
+    }
+
+    fn renew(&self, server: ServerId, lifetime: Lifetime) -> Answer<'_, Option<Company>> {
+        Box::pin(async move {
+            let database = &*self.database;
+            let renewed = database.write(|| fleet::renew(database, server, lifetime)).await?;
+            Ok(renewed.map(|company| database.in_company(company)))
+        })
+    }
+
+    fn leave(&self, server: ServerId) -> Answer<'_, ()> {
+        self.ask(move |database| async move { database.write(|| fleet::leave(database, server)).await })
+    }
+
+    fn take_lease(&self, grant: Grant) -> Answer<'_, Granted> {
+        let (workspace, take) = (grant.workspace.clone(), fleet::Take::new(grant));
+        self.grouped((workspace, 0), take, fleet::Take::needs, fleet::take)
+    }
+
+    fn release_leases(&self, leases: Vec<LeaseName>) -> Answer<'_, ()> {
+        self.ask(move |database| async move { database.write(|| fleet::release(database, &leases)).await })
+    }
+
+    fn holder(&self, workspace: WorkspaceId) -> Answer<'_, Option<(Holder, Member)>> {
+        self.ask(|database| async move { fleet::holder(database, &workspace).await })
+    }
+
+    fn look(&self, workspaces: Vec<WorkspaceId>) -> Answer<'_, Looked> {
+        self.ask(|database| async move { fleet::look(database, &workspaces).await })
     }
 
     fn close(&self) -> Answer<'_, ()> {

@@ -1,9 +1,10 @@
-//! Opens the store: its tables are brought up to date, its lock is taken, and its tasks are started.
+//! Opens the store: its tables are brought up to date, and its tasks are started.
 
 use std::sync::Arc;
 
 use aptix_model::id::HistoryId;
 use tokio::sync::mpsc;
+use tokio_postgres::Client;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -14,8 +15,8 @@ use super::committer::{Committer, GROUP, Groups};
 use super::connections::Connector;
 use super::database::Database;
 use super::fault::Fault;
-use super::holder::{self, Lock};
-use super::{schema, sweep};
+use super::hints::{self, Mouth};
+use super::{healing, schema, sweep};
 use crate::mint;
 use crate::store::StoreError;
 
@@ -29,39 +30,55 @@ impl PostgresStore {
     /// Opens the store in a database; creates its tables if there are none.
     ///
     /// # Errors
-    /// When the database cannot be used, is used by another server, or has tables of a newer version.
+    /// When the database cannot be used, or has tables of a newer version.
     pub async fn open(address: &Address) -> Result<Self, StoreError> {
-        let (connector, lock) = take(address).await?;
-        let holder = random()?;
-        let history = holder::take_over(lock.client(), holder, mint::uuid()).await.map_err(Fault::into_error)?;
-        let database = Arc::new(Database::new(connector, holder)?);
-        sweep::drop_unclaimed(&database).await?;
+        let connector = prepare(address).await?;
+        let (mouth, untold) = Mouth::new();
+        let database = Arc::new(Database::new(connector, mouth)?);
+        let history = database.write(|| create(&database)).await?;
         let (orders, waiting) = mpsc::channel(QUEUE);
         let (given_up, giving_up) = mpsc::channel(GIVEN_UP);
         let (groups, closing, tasks) = (Groups::default(), CancellationToken::new(), TaskTracker::new());
         tasks.spawn(Committer::new(Arc::clone(&database), waiting, groups.clone()).run());
-        tasks.spawn(holder::keep(Arc::clone(&database), lock, closing.clone()));
-        let (theirs, ending) = (Arc::clone(&database), closing.clone());
-        tasks.spawn(async move { sweep::run(&theirs, giving_up, ending).await });
+        let theirs = || (Arc::clone(&database), closing.clone());
+        let (healed, ending) = theirs();
+        tasks.spawn(async move { healing::run(&healed, ending).await });
+        let (swept, ending) = theirs();
+        tasks.spawn(async move { sweep::run(&swept, giving_up, ending).await });
+        let (told, ending) = theirs();
+        tasks.spawn(async move { hints::tell(&told, untold, ending).await });
+        let (heard, ending) = theirs();
+        tasks.spawn(async move { hints::hear(&heard.connector, &heard.ear, ending).await });
         let (history, clock) = (HistoryId(history), Arc::default());
         Ok(Self { database, history, orders, groups, given_up, clock, closing, tasks })
     }
 }
 
-/// Connects, brings the tables up to date, and takes the lock of the store.
-pub(super) async fn take(address: &Address) -> Result<(Connector, Lock), StoreError> {
+/// Connects, and brings the tables up to date.
+pub(super) async fn prepare(address: &Address) -> Result<Connector, StoreError> {
     let connector = Connector::new(address)?;
-    let shown = address.to_string();
-    let (mut client, served) = holder::connect(&connector).await?;
-    schema::migrate(&mut client, &shown).await?;
-    let lock = Lock::take((client, served), &shown).await?;
-    Ok((connector, lock))
+    let mut client = connect(&connector).await?;
+    schema::migrate(&mut client, &address.to_string()).await?;
+    Ok(connector)
 }
 
-/// A value that no other server chooses.
-pub(super) fn random() -> Result<Uuid, StoreError> {
-    let secret = mint::secret();
-    let secret =
-        secret.map_err(|error| StoreError::Failed { action: "choose a random value", cause: error.to_string() })?;
-    Ok(Uuid::from_bytes(std::array::from_fn(|index| secret.get(index).copied().unwrap_or_default())))
+/// A connection, for what comes before the store is open.
+async fn connect(connector: &Connector) -> Result<Client, StoreError> {
+    let connected = connector.connection().await.map_err(|error| match Fault::from(error) {
+        Fault::Unavailable(cause) => StoreError::Failed { action: "connect to PostgreSQL", cause },
+        fault => fault.into_error(),
+    });
+    Ok(connected?.0)
+}
+
+/// Creates the store, if there is none; answers the name of its history.
+async fn create(database: &Database) -> Result<Uuid, Fault> {
+    let transaction = database.begin().await?;
+    let insert = "INSERT INTO store (history) VALUES ($1) ON CONFLICT DO NOTHING";
+    transaction.change(insert, &[&mint::uuid()]).await?;
+    transaction.change("INSERT INTO store_facts DEFAULT VALUES ON CONFLICT DO NOTHING", &[]).await?;
+    let row = transaction.row("SELECT history FROM store", &[]).await?;
+    let row = row.ok_or_else(|| Fault::Failed("the row of the store is gone".to_owned()))?;
+    transaction.commit().await?;
+    super::numbers::get(&row, 0)
 }

@@ -17,8 +17,9 @@ use super::changes::{Changes, Columns, NewBatch};
 use super::database::{Database, Lent, Transaction};
 use super::fault::Fault;
 use super::flush;
+use super::hints::Mouth;
 use super::numbers::column;
-use super::open::{random, take};
+use super::open::prepare;
 use super::rows::{Batch, NewEvent, Workspace};
 use super::uploads::until;
 use crate::mint;
@@ -82,14 +83,14 @@ async fn fill(
     mut items: mpsc::Receiver<Option<Item>>,
     tokens: RestoredTokens,
 ) -> Result<(), BackupError> {
-    let (connector, lock) = take(address).await?;
+    let connector = prepare(address).await?;
     let failed = |fault: Fault| BackupError::Store(fault.into_error());
-    let found = lock.client().query_opt("SELECT history FROM store", &[]).await;
-    if found.map_err(|error| failed(error.into()))?.is_some() {
+    let database = Database::new(connector, Mouth::new().0)?;
+    let found = database.read("SELECT history FROM store", &[]).await.map_err(BackupError::Store)?;
+    if !found.is_empty() {
         let found = "the tables of a store".to_owned();
         return Err(BackupError::NotEmpty { dir: format!("the database {address}"), found });
     }
-    let database = Database::new(connector, random()?)?;
     let mut import = Import::begin(&database, tokens).await.map_err(failed)?;
     while let Some(item) = items.recv().await {
         match item {
@@ -159,8 +160,8 @@ impl<'a> Import<'a> {
 
     async fn store(&mut self, facts: &StoreFacts) -> Result<(), Fault> {
         self.tokens_needed |= facts.tokens_needed;
-        let sql = "INSERT INTO store (history, holder) VALUES ($1, $2)";
-        self.transaction.change(sql, &[&facts.history.0, &Uuid::nil()]).await?;
+        // A server that starts meanwhile waits for it, and finds the restored store.
+        self.transaction.change("INSERT INTO store (history) VALUES ($1)", &[&facts.history.0]).await?;
         let age = facts.age.map_or(0, |age| column(age.0));
         self.transaction.change("INSERT INTO store_facts (age) VALUES ($1)", &[&age]).await.map(drop)
     }

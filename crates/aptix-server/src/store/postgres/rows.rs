@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::{BatchId, FilePatchId, RequestId, Revision, SessionId, WorkspaceId};
+use aptix_model::id::{AgentId, BatchId, FilePatchId, RequestId, Revision, SessionId, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
-use aptix_model::record::BatchRecord;
+use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::session::Session;
 
 use super::fault::Fault;
+use crate::store::fleet::ServerId;
 use crate::store::records::record::{self, Happened};
 use crate::store::records::{batch_record, session_record};
 use crate::store::{CloudFile, Lease, StoreError};
@@ -71,6 +72,8 @@ pub(super) struct Needs {
     pub(super) all_sessions: BTreeSet<WorkspaceId>,
     pub(super) blobs: BTreeSet<In<Sha256Digest>>,
     pub(super) files: BTreeSet<In<DocPath>>,
+    /// Workspaces of which it is needed who holds the lease, and whether a server lives.
+    pub(super) holdings: BTreeSet<In<ServerId>>,
 }
 
 impl Needs {
@@ -119,6 +122,10 @@ pub(super) struct Rows {
     pub(super) blobs: HashMap<In<Sha256Digest>, bool>,
     /// The files with each key, by path; with the digest of their bytes.
     pub(super) files: HashMap<In<DocPath>, BTreeMap<RootedPath, Sha256Digest>>,
+    /// Whether a server lives that asks for the lease of a workspace.
+    pub(super) holdings: HashMap<In<ServerId>, bool>,
+    /// Since when the lease of a workspace is held through a server that lives.
+    pub(super) held: HashMap<WorkspaceId, Option<UnixMillis>>,
 }
 
 impl Rows {
@@ -246,6 +253,15 @@ impl Rows {
     }
 }
 
+/// Who holds a lease, as it is written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Holding {
+    pub(super) server: ServerId,
+    pub(super) agent: AgentId,
+    pub(super) since: UnixMillis,
+    pub(super) presence: Vec<u8>,
+}
+
 /// An event as it is written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct NewEvent {
@@ -281,6 +297,8 @@ pub(super) enum Put {
     Session(In<SessionId>, Option<Vec<u8>>),
     File(WorkspaceId, CloudFile),
     RemoveFile(In<RootedPath>, DocPath),
+    /// Who holds the lease of a workspace, with this epoch.
+    Holding(WorkspaceId, u64, Box<Holding>),
 }
 
 /// A refusal where a row is not there that a lock was taken on.
@@ -291,7 +309,8 @@ pub(super) fn vanished() -> Fault {
 impl Needs {
     /// Adds what another write needs.
     pub(super) fn add(&mut self, other: Self) {
-        let Self { workspaces, batches, chains, requests, hunks, sessions, all_sessions, blobs, files } = other;
+        let Self { workspaces, batches, chains, requests, hunks, sessions, all_sessions, blobs, files, holdings } =
+            other;
         workspaces.into_iter().for_each(|(id, creates)| self.lock(&id, creates));
         self.batches.extend(batches);
         self.chains.extend(chains);
@@ -301,5 +320,6 @@ impl Needs {
         self.all_sessions.extend(all_sessions);
         self.blobs.extend(blobs);
         self.files.extend(files);
+        self.holdings.extend(holdings);
     }
 }

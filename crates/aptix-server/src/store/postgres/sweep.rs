@@ -144,12 +144,6 @@ async fn remove_chunks(database: &Database) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// Drops every upload that no server goes on with: those that cannot be resumed, when the store is opened.
-pub(super) async fn drop_unclaimed(database: &Database) -> Result<(), StoreError> {
-    let sql = "UPDATE uploads SET dropped = true WHERE workspace IS NULL AND NOT dropped";
-    database.write(|| change(database, sql, &[])).await.map(drop)
-}
-
 /// Removes uploads that are given up, until the store is closed. What fails is left to the next sweep.
 pub(super) async fn run(database: &Database, mut given_up: mpsc::Receiver<UploadId>, closing: CancellationToken) {
     let serve = async {

@@ -8,7 +8,11 @@ use super::fault::Fault;
 use super::numbers::get;
 use crate::store::StoreError;
 use crate::store::access::{KeptToken, TOKENS, TokenAdded, Tokens, added};
+use crate::store::fleet::Hint;
 use crate::store::records::token_record::{decode, encode};
+
+/// Counts that tokens changed.
+const COUNT: &str = "UPDATE store_facts SET tokens = tokens + 1";
 
 /// Every token.
 pub(super) async fn all(database: &Database) -> Result<Tokens, StoreError> {
@@ -61,10 +65,11 @@ pub(super) async fn add(database: &Database, kept: &KeptToken) -> Result<TokenAd
         transaction.roll_back().await?;
         return Ok(added);
     }
-    transaction.change("UPDATE store_facts SET tokens_needed = true", &[]).await?;
+    transaction.change("UPDATE store_facts SET tokens_needed = true, tokens = tokens + 1", &[]).await?;
     let insert = "INSERT INTO tokens (name, workspace, record) VALUES ($1, $2, $3)";
     transaction.change(insert, &[&kept.token.name.as_str(), &workspace, &&*encode(kept)]).await?;
     transaction.commit().await?;
+    database.mouth.tell(Hint::Tokens);
     Ok(added)
 }
 
@@ -83,7 +88,9 @@ pub(super) async fn end(database: &Database, name: &TokenName, ended: Ended) -> 
     }
     kept.token.ended = Some(ended);
     keep(&transaction, &kept).await?;
+    transaction.change(COUNT, &[]).await?;
     transaction.commit().await?;
+    database.mouth.tell(Hint::Tokens);
     Ok(Some(kept.token))
 }
 
@@ -103,6 +110,7 @@ pub(super) async fn end_of(
             names.push(kept.token.name);
         }
     }
+    transaction.change(COUNT, &[]).await?;
     Ok(names)
 }
 

@@ -7,7 +7,7 @@ use aptix_model::id::WorkspaceId;
 use aptix_model::record::UnixMillis;
 use tokio_util::bytes::Bytes;
 
-use super::database::{BEGIN, Database, HOLD, Transaction, Values};
+use super::database::{BEGIN, Database, Transaction, Values};
 use super::fault::Fault;
 use super::numbers::{column, digest, get, number};
 use super::reads::{self, parsed};
@@ -119,22 +119,20 @@ pub(super) async fn put_chunk(database: &Database, upload: UploadId, index: u32,
     };
     let mut client = database.client().await?;
     let put = client.statement(&format!("WITH u AS ({noted}) {CHUNK}")).await?;
-    let hold = client.statement(HOLD).await?;
     client.set_idle(false);
     let object = client.object()?;
     let (index, bytes) = (i64::from(index), &**bytes);
-    let (holder, values): (Values<'_>, Values<'_>) = (&[&database.holder], &[&upload.0, &index, &bytes]);
+    let values: Values<'_> = &[&upload.0, &index, &bytes];
     database.counts.other_commit();
     let mut changed = 0;
     let sent = async {
-        let (began, held, put, ended) = tokio::join!(
+        let (began, put, ended) = tokio::join!(
             biased;
             object.batch_execute(BEGIN),
-            object.query(&hold, holder),
             object.execute(&put, values),
             object.batch_execute("COMMIT"),
         );
-        changed = began.and(held.map(drop)).and(put)?;
+        changed = began.and(put)?;
         Ok(ended?)
     };
     let put = database.commit(sent).await;

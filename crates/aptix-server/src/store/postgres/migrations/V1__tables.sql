@@ -3,28 +3,39 @@
 -- The one store of this database. There is no row until it is created, or restored from a backup.
 CREATE TABLE store (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
-    history uuid NOT NULL,
-    -- The server that may write: a value that it chose at random when it took the store over.
-    holder uuid NOT NULL
+    history uuid NOT NULL
 );
 
--- What changes about the store. Apart from `store`, whose row every write locks.
+-- What changes about the store.
 CREATE TABLE store_facts (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     -- How long the store was served, in milliseconds.
     age bigint NOT NULL DEFAULT 0,
     -- Whether calls need a token, also where no token is left.
-    tokens_needed boolean NOT NULL DEFAULT false
+    tokens_needed boolean NOT NULL DEFAULT false,
+    -- How often a token was made or ended.
+    tokens bigint NOT NULL DEFAULT 0
 );
 
--- Fails unless this server may write, and keeps another one from taking over until the transaction ends.
-CREATE FUNCTION hold_store(expected uuid) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM 1 FROM store WHERE holder = expected FOR SHARE;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'another server has taken the store over' USING ERRCODE = 'AP001';
-    END IF;
-END $$;
+-- The servers on this store. One lives until its time is over, by the clock of the database.
+CREATE TABLE servers (
+    id uuid PRIMARY KEY,
+    -- Where the others reach it, and what they prove to it that they are on the same store with.
+    address text,
+    secret text NOT NULL,
+    until timestamptz NOT NULL
+);
+
+-- Who serves a workspace, through which server; without a row, nobody does.
+CREATE TABLE leases (
+    workspace text COLLATE "C" PRIMARY KEY,
+    epoch bigint NOT NULL,
+    server uuid NOT NULL,
+    agent text NOT NULL,
+    -- In milliseconds since 1970.
+    since bigint NOT NULL,
+    presence bytea NOT NULL
+);
 
 CREATE TABLE workspaces (
     name text COLLATE "C" PRIMARY KEY,
