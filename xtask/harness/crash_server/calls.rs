@@ -37,6 +37,11 @@ impl Calls {
         Self { channel: self.channel.clone(), token: token.to_owned() }
     }
 
+    /// The same connection for the caller of other calls.
+    pub(crate) fn as_of(&self, other: &Self) -> Self {
+        self.with_token(&other.token)
+    }
+
     /// A call with this message.
     fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);

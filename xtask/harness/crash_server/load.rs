@@ -38,6 +38,14 @@ pub(crate) struct Shared {
     pub(crate) place: PathBuf,
 }
 
+impl Shared {
+    /// The same over another author's connection.
+    pub(crate) fn over(&self, author: Calls) -> Self {
+        let (reviewer, operator) = (author.as_of(&self.reviewer), author.as_of(&self.operator));
+        Self { author, reviewer, operator, ..self.clone() }
+    }
+}
+
 /// What a caller does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {

@@ -9,6 +9,7 @@
 mod behind;
 mod calls;
 mod check;
+mod cluster;
 mod copies;
 mod feed;
 #[path = "../crash/job.rs"]
@@ -26,6 +27,7 @@ mod program;
 #[path = "../random.rs"]
 mod random;
 mod scene;
+mod several;
 mod stage;
 #[path = "../strace.rs"]
 mod strace;
@@ -50,7 +52,7 @@ struct Args {
     /// The suites to run; all when none is named
     #[arg(value_enum)]
     suites: Vec<Suite>,
-    /// 1,000 kills instead of 20, 400 faults instead of 13, 200 power cuts instead of 3
+    /// 1,000 kills instead of 20, 400 faults instead of 13, 300 breaks of several servers instead of 6, 200 power cuts instead of 3
     #[arg(long)]
     long: bool,
     /// How many cycles each suite has
@@ -74,6 +76,8 @@ enum Suite {
     Kill,
     /// Fails its system calls and cuts its writes short; needs strace.
     Syscalls,
+    /// Kills three servers on one PostgreSQL database, and PostgreSQL itself; needs PostgreSQL.
+    Several,
     /// Cuts the power of an ext4 of its own; needs root, loop devices and, for its control, strace.
     Power,
 }
@@ -84,6 +88,7 @@ impl Suite {
         match self {
             Self::Kill => (20, 1000),
             Self::Syscalls => (13, 400),
+            Self::Several => (6, 300),
             Self::Power => (3, 200),
         }
     }
@@ -111,6 +116,7 @@ fn run(args: &Args) -> Result<()> {
         let run = match suite {
             Suite::Kill => kill::run,
             Suite::Syscalls => syscalls::run,
+            Suite::Several => several::run,
             Suite::Power => power::run,
         };
         let name = format!("{suite:?}").to_lowercase();

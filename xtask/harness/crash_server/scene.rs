@@ -40,6 +40,8 @@ pub(crate) struct Scene {
     pub(crate) stage: Stage,
     pub(crate) runtime: Runtime,
     pub(crate) ledger: Arc<Mutex<Ledger>>,
+    /// Other servers on the same database.
+    others: Vec<Stage>,
     readers: Vec<Reader>,
     /// Cycles so far.
     cycle: usize,
@@ -53,11 +55,24 @@ impl Scene {
     pub(crate) fn set(data: Option<&Path>) -> Result<Self> {
         let place = program::place()?;
         let data = data.map_or_else(|| place.path().join("data"), Path::to_owned);
-        let stage = Stage::set(place.path(), &data)?;
+        let stage = Stage::set(place.path(), &data, None)?;
+        Self::with(stage, Vec::new(), place)
+    }
+
+    /// With so many servers on a database.
+    pub(crate) fn several(database: &str, servers: usize) -> Result<Self> {
+        let place = program::place()?;
+        let data = |at: usize| place.path().join(format!("data-{at}"));
+        let stage = Stage::set(place.path(), &data(0), Some(database))?;
+        let others = (1..servers).map(|at| stage.another(&data(at))).collect();
+        Self::with(stage, others, place)
+    }
+
+    fn with(stage: Stage, others: Vec<Stage>, place: TempDir) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let watches = ALL.map(|workspace| Reader::Watch(workspace, Position::default()));
         let readers = watches.into_iter().chain([Reader::Agent(Box::default())]).collect();
-        Ok(Self { stage, runtime, ledger: Arc::default(), readers, cycle: 0, acknowledged: 0, _place: place })
+        Ok(Self { stage, runtime, ledger: Arc::default(), others, readers, cycle: 0, acknowledged: 0, _place: place })
     }
 
     /// The place of the workspaces.
@@ -65,10 +80,34 @@ impl Scene {
         self._place.path()
     }
 
+    /// One of the servers.
+    pub(crate) fn server(&mut self, at: usize) -> &mut Stage {
+        match at.checked_sub(1).and_then(|at| self.others.get_mut(at)) {
+            Some(other) => other,
+            None => &mut self.stage,
+        }
+    }
+
+    /// The addresses of the servers.
+    fn addresses(&self) -> Vec<String> {
+        std::iter::once(&self.stage).chain(&self.others).map(|stage| stage.address.clone()).collect()
+    }
+
+    /// Starts the agents that do not run, each at one of the servers.
+    pub(crate) fn start_agents(&mut self, random: &mut Random) -> Result<()> {
+        let addresses = self.addresses();
+        self.stage.start_agents_at(|| addresses.get(random.below(addresses.len())).cloned().unwrap_or_default())
+    }
+
     /// Connects everyone who calls.
     pub(crate) fn connect(&self) -> Result<Shared> {
+        self.connect_to(&self.stage.address)
+    }
+
+    /// The same, at one of the servers.
+    fn connect_to(&self, address: &str) -> Result<Shared> {
         let secrets = &self.stage.secrets;
-        let author = self.runtime.block_on(Calls::open(&self.stage.address, &secrets.author))?;
+        let author = self.runtime.block_on(Calls::open(address, &secrets.author))?;
         Ok(Shared {
             reviewer: author.with_token(&secrets.reviewer),
             operator: author.with_token(&secrets.operator),
@@ -87,25 +126,40 @@ impl Scene {
 
     /// Every difference between the running server and the reference.
     pub(crate) fn findings(&self, depth: Depth, random: &mut Random) -> Result<Vec<Finding>> {
+        self.findings_at(0, depth, random)
+    }
+
+    /// The same at one of the servers.
+    pub(crate) fn findings_at(&self, at: usize, depth: Depth, random: &mut Random) -> Result<Vec<Finding>> {
         let log = self.stage.log();
         ensure!(!log.contains("panicked"), "the server panicked: {}", self.stage.tail());
-        let shared = self.connect()?;
+        let address = self.addresses().get(at).cloned().unwrap_or_default();
+        let shared = self.connect_to(&address)?;
         self.runtime.block_on(check(&shared, depth, random))
     }
 
-    /// Lets everyone work on the running server.
+    /// Lets everyone work on the running servers, each on one of them.
     pub(crate) fn load(&mut self, random: &mut Random) -> Result<Load> {
         let shared = self.connect()?;
+        let mut ways = vec![shared.clone()];
+        for other in &self.others {
+            ways.push(shared.over(self.runtime.block_on(Calls::open(&other.address, &self.stage.secrets.author))?));
+        }
+        let way = |random: &mut Random| match ways.len() {
+            1 => shared.clone(),
+            count => ways.get(random.below(count)).unwrap_or(&shared).clone(),
+        };
         self.cycle += 1;
         let mut callers = Vec::new();
         for (number, role) in Role::ALL.into_iter().enumerate() {
+            let shared = way(random);
             let random = Random::new(random.below(1 << 30) as u64);
-            let caller = Caller::new(shared.clone(), random, format!("c{}-{number}", self.cycle));
+            let caller = Caller::new(shared, random, format!("c{}-{number}", self.cycle));
             callers.push(self.runtime.spawn(caller.work(role)));
         }
         let mut readers = JoinSet::new();
         for reader in std::mem::take(&mut self.readers) {
-            readers.spawn_on(follow(reader, shared.clone(), self.stage_agent()), self.runtime.handle());
+            readers.spawn_on(follow(reader, way(random), self.stage_agent()), self.runtime.handle());
         }
         Ok(Load { shared, callers, readers })
     }
@@ -141,14 +195,24 @@ impl Scene {
 
     /// Waits until the running server stores again; false if it ended.
     pub(crate) fn heals(&mut self, random: &mut Random) -> Result<bool> {
-        if self.stage.ended()?.is_some() {
+        self.heals_at(0, random)
+    }
+
+    /// The same of one of the servers.
+    pub(crate) fn heals_at(&mut self, at: usize, random: &mut Random) -> Result<bool> {
+        if self.server(at).ended()?.is_some() {
             return Ok(false);
         }
-        let shared = self.connect()?;
+        let address = self.server(at).address.clone();
+        let shared = self.connect_to(&address)?;
         self.cycle += 1;
         let name = format!("c{}-healed", self.cycle);
         let mut caller = Caller::new(shared, Random::new(random.below(1 << 30) as u64), name);
-        let (mut stores, stage, runtime) = (false, &mut self.stage, &self.runtime);
+        let runtime = &self.runtime;
+        let (mut stores, stage) = match at.checked_sub(1).and_then(|at| self.others.get_mut(at)) {
+            Some(other) => (false, other),
+            None => (false, &mut self.stage),
+        };
         let healed = until(crate::stage::PATIENCE, Duration::from_millis(20), || {
             match runtime.block_on(caller.submit(IDLE)) {
                 Ok(()) => stores = true,
@@ -163,7 +227,7 @@ impl Scene {
 
     /// Waits until the agents have ended every batch, and looks at each file.
     pub(crate) fn settle(&mut self, random: &mut Random) -> Result<()> {
-        self.stage.start_agents()?;
+        self.start_agents(random)?;
         let shared = self.connect()?;
         let (stage, runtime) = (&self.stage, &self.runtime);
         for workspace in SERVED {

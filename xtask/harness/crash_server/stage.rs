@@ -20,6 +20,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// The file of the server's configuration, beside its directory.
 const CONFIG: &str = "server.toml";
 
+/// The variable that names the database.
+const STORE: &str = "APTIX_SERVER_STORE";
+
 /// A process that is killed when this is dropped.
 struct Running(Child);
 
@@ -45,6 +48,8 @@ pub(crate) struct Stage {
     place: PathBuf,
     /// The server's directory.
     pub(crate) data: PathBuf,
+    /// The database, if it keeps nothing in its directory.
+    store: Option<String>,
     pub(crate) address: String,
     pub(crate) secrets: Secrets,
     /// What the server is started with beside its address and its directory.
@@ -54,15 +59,16 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Makes workspaces and tokens in a new data directory.
-    pub(crate) fn set(place: &Path, data: &Path) -> Result<Self> {
+    /// Makes workspaces and tokens in a new data directory, or in a database.
+    pub(crate) fn set(place: &Path, data: &Path, store: Option<&str>) -> Result<Self> {
         for workspace in SERVED {
             std::fs::create_dir_all(place.join(workspace))?;
         }
         for workspace in ALL.into_iter().chain([KEPT]) {
-            administer(data, &["workspace", "create", workspace])?;
+            administer((data, store), &["workspace", "create", workspace])?;
         }
-        let make = |role| administer(data, &["token", "create", "--workspace", "*", "--role", role, "--name", role]);
+        let make =
+            |role| administer((data, store), &["token", "create", "--workspace", "*", "--role", role, "--name", role]);
         let secrets = Secrets {
             author: make("orchestrator")?,
             reviewer: make("reviewer")?,
@@ -70,8 +76,18 @@ impl Stage {
             agent: make("agent")?,
         };
         std::fs::write(place.join(CONFIG), kept::config())?;
-        let (address, options, agents) = ("127.0.0.1:0".to_owned(), Vec::new(), BTreeMap::new());
-        Ok(Self { place: place.to_owned(), data: data.to_owned(), address, secrets, options, server: None, agents })
+        Ok(Self::new(place, data, store.map(str::to_owned), secrets))
+    }
+
+    fn new(place: &Path, data: &Path, store: Option<String>, secrets: Secrets) -> Self {
+        let (place, data, address) = (place.to_owned(), data.to_owned(), "127.0.0.1:0".to_owned());
+        let (options, agents) = (Vec::new(), BTreeMap::new());
+        Self { place, data, store, address, secrets, options, server: None, agents }
+    }
+
+    /// Another server on the same database.
+    pub(crate) fn another(&self, data: &Path) -> Self {
+        Self::new(&self.place, data, self.store.clone(), self.secrets.clone())
     }
 
     /// The server's log so far.
@@ -113,6 +129,7 @@ impl Stage {
         };
         private(&mut command, &self.place);
         command.args(["--config", CONFIG, "--listen", &self.address, "--data-dir"]).arg(&self.data).args(&self.options);
+        command.envs(self.store.as_ref().map(|store| (STORE, store)));
         command.stdout(Stdio::piped()).stderr(self.append("server.log")?);
         let mut server = Running(command.spawn()?);
         let output = server.0.stdout.take().context("the server has an output")?;
@@ -184,8 +201,19 @@ impl Stage {
         Ok(())
     }
 
+    /// Whether the server runs.
+    pub(crate) fn runs(&mut self) -> Result<bool> {
+        Ok(self.server.is_some() && self.ended()?.is_none())
+    }
+
     /// Starts the agents that do not run.
     pub(crate) fn start_agents(&mut self) -> Result<()> {
+        let address = self.address.clone();
+        self.start_agents_at(|| address.clone())
+    }
+
+    /// Starts the agents that do not run, each with a server of its own.
+    pub(crate) fn start_agents_at(&mut self, mut address: impl FnMut() -> String) -> Result<()> {
         for workspace in SERVED {
             if let Some(agent) = self.agents.get_mut(workspace)
                 && let Some(status) = agent.0.try_wait()?
@@ -195,11 +223,13 @@ impl Stage {
             if self.agents.contains_key(workspace) {
                 continue;
             }
-            let url = format!("http://{}", self.address);
+            let url = format!("http://{}", address());
             let mut command = Command::new(program("aptix")?);
             private(&mut command, &self.place);
             let arguments = ["--server", &url, "--workspace", workspace, "--root", workspace, "--approve", "auto"];
             command.arg("agent").args(arguments).env("APTIX_TOKEN", &self.secrets.agent);
+            // It may come to another server than before.
+            command.args(self.store.as_ref().map(|_| "--agree"));
             // Each knows no home but its own.
             command.env("XDG_STATE_HOME", self.place.join(format!("state-{workspace}")));
             command.stdout(Stdio::null()).stderr(self.append("agent.log")?);
@@ -215,7 +245,7 @@ impl Stage {
 
     /// Lets the server's own command read the data directory, which no server uses.
     pub(crate) fn verify(&self) -> Result<()> {
-        let said = administer(&self.data, &["verify"]).context("`aptix-server verify` is not clean")?;
+        let said = administer((&self.data, None), &["verify"]).context("`aptix-server verify` is not clean")?;
         ensure!(said.contains(" 0 damages"), "`aptix-server verify` is not clean: {said}");
         Ok(())
     }
@@ -223,16 +253,8 @@ impl Stage {
     /// The same with what a backup has, in a new data directory; `aptix-server verify` finds nothing wrong with it.
     pub(crate) fn restored(&self, backup: &Path, data: &Path) -> Result<Self> {
         let from = backup.to_str().context("the path of the backup is text")?;
-        administer(data, &["restore", "--from", from]).context("a backup that was made is not restored")?;
-        let stage = Self {
-            place: self.place.clone(),
-            data: data.to_owned(),
-            address: "127.0.0.1:0".to_owned(),
-            secrets: self.secrets.clone(),
-            options: Vec::new(),
-            server: None,
-            agents: BTreeMap::new(),
-        };
+        administer((data, None), &["restore", "--from", from]).context("a backup that was made is not restored")?;
+        let stage = Self::new(&self.place, data, None, self.secrets.clone());
         stage.verify()?;
         Ok(stage)
     }
@@ -245,9 +267,10 @@ impl Stage {
     }
 }
 
-/// What a command of the server's program prints about a data directory.
-fn administer(data: &Path, arguments: &[&str]) -> Result<String> {
+/// What a command of the server's program prints about a data directory, or a database.
+fn administer((data, store): (&Path, Option<&str>), arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(program("aptix-server")?);
+    command.envs(store.map(|store| (STORE, store)));
     let output = command.args(arguments).arg("--data-dir").arg(data).stdin(Stdio::null()).output()?;
     let said = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
     ensure!(output.status.success(), "{arguments:?}: {said} {}", String::from_utf8_lossy(&output.stderr).trim_end());

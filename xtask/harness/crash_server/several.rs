@@ -1,0 +1,171 @@
+//! Three servers on one PostgreSQL database: servers are killed, PostgreSQL is stopped at once or killed, and a standby takes its place.
+//! What one server acknowledged is there at each of the others.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::check::{Depth, about};
+use crate::cluster::Cluster;
+use crate::job::{Ending, Job};
+use crate::ledger::About;
+use crate::load::SERVED;
+use crate::moment::{pass, until};
+use crate::random::Random;
+use crate::scene::Scene;
+
+/// Servers on the database.
+const SERVERS: usize = 3;
+
+/// How long a server may take to learn of a token that another one made or ended.
+const TOKENS: Duration = Duration::from_secs(15);
+
+/// What is broken under load.
+#[derive(Clone, Copy, Debug)]
+enum Break {
+    /// One server is killed.
+    Server(usize),
+    /// All but one are.
+    AllServersBut(usize),
+    /// PostgreSQL is stopped at once.
+    Stop,
+    /// Its first process is killed.
+    Kill,
+}
+
+impl Break {
+    fn random(random: &mut Random) -> Self {
+        match random.below(8) {
+            0 => Self::AllServersBut(random.below(SERVERS)),
+            1 | 2 => Self::Stop,
+            3 => Self::Kill,
+            _ => Self::Server(random.below(SERVERS)),
+        }
+    }
+}
+
+/// Breaks something under load, mends it, and compares.
+fn cycle(scene: &mut Scene, cluster: &Cluster, what: Break, random: &mut Random) -> Result<()> {
+    scene.start_agents(random)?;
+    let load = scene.load(random)?;
+    if random.below(8) == 0 {
+        let [first, second] = SERVED;
+        scene.stage.kill_agent(if random.below(2) == 0 { first } else { second });
+    }
+    load.acknowledges(random.below(40))?;
+    pass(Duration::from_micros(random.below(20_000) as u64));
+    match what {
+        Break::Server(one) => scene.server(one).kill(),
+        Break::AllServersBut(one) => (0..SERVERS).filter(|at| *at != one).for_each(|at| scene.server(at).kill()),
+        Break::Stop => cluster.stop_at_once()?,
+        Break::Kill => cluster.kill()?,
+    }
+    // Whoever is connected to a server that lives goes on; the others stop.
+    if matches!(what, Break::Stop | Break::Kill) {
+        pass(Duration::from_millis(random.below(300) as u64));
+        cluster.run()?;
+    }
+    load.acknowledges(usize::MAX)?;
+    scene.end(load)?;
+    mend(scene, random)
+}
+
+/// Starts the servers that do not run, waits until each stores again, and compares at one of them.
+fn mend(scene: &mut Scene, random: &mut Random) -> Result<()> {
+    for at in 0..SERVERS {
+        let server = scene.server(at);
+        if !server.runs()? {
+            server.start(&[])?;
+        }
+    }
+    for at in 0..SERVERS {
+        ensure!(scene.heals_at(at, random)?, "a server ended by itself{}", scene.stage.tail());
+    }
+    settled(scene, Depth::New, random)
+}
+
+/// Compares; what a server does not know yet of the tokens of the others it may learn for a while.
+fn settled(scene: &Scene, depth: Depth, random: &mut Random) -> Result<()> {
+    let mut last = Vec::new();
+    let at = random.below(SERVERS);
+    until(TOKENS, Duration::from_millis(100), || {
+        last = scene.findings_at(at, depth, random)?;
+        Ok(last.iter().all(|finding| finding.about != About::Token))
+    })?;
+    crate::check::none(&last).with_context(|| scene.stage.tail())
+}
+
+pub(crate) fn run(job: &mut Job) -> Result<Ending> {
+    let Some(cluster) = Cluster::start()? else { return Ok(Ending::Skipped("PostgreSQL is not installed".to_owned())) };
+    let mut scene = Scene::several(&Cluster::address(&[&cluster]), SERVERS)?;
+    for at in 0..SERVERS {
+        scene.server(at).start(&[])?;
+    }
+    for done in 0..job.cycles {
+        let what = Break::random(&mut job.random);
+        cycle(&mut scene, &cluster, what, &mut job.random).with_context(|| format!("cycle {done}, {what:?}"))?;
+    }
+    scene.settle(&mut job.random)?;
+    let acknowledged = scene.acknowledged;
+    let caught = control(&mut scene, &cluster, &mut job.random)?;
+    drop(scene);
+    drop(cluster);
+    let failed_over = failover(&mut job.random)?;
+    Ok(Ending::Held(format!(
+        "{} breaks of three servers and PostgreSQL, {acknowledged} acknowledged calls; {failed_over} more over the promotion of a \
+         standby; control: {caught}",
+        job.cycles
+    )))
+}
+
+/// PostgreSQL acknowledges what is not on its disk yet, and is stopped at once: some of it is lost, and found to be.
+fn control(scene: &mut Scene, cluster: &Cluster, random: &mut Random) -> Result<String> {
+    const TRIES: usize = 10;
+    cluster.sql("postgres", "ALTER SYSTEM SET synchronous_commit = off")?;
+    cluster.sql("postgres", "ALTER SYSTEM SET wal_writer_delay = '10s'")?;
+    cluster.sql("postgres", "ALTER SYSTEM SET wal_writer_flush_after = '1GB'")?;
+    cluster.stop_at_once()?;
+    cluster.run()?;
+    for at in 0..SERVERS {
+        ensure!(scene.heals_at(at, random)?, "a server ended by itself{}", scene.stage.tail());
+    }
+    for tried in 0..TRIES {
+        let load = scene.load(random)?;
+        load.acknowledges(20)?;
+        cluster.stop_at_once()?;
+        let mut findings = scene.found(load)?;
+        cluster.run()?;
+        for at in 0..SERVERS {
+            ensure!(scene.heals_at(at, random)?, "a server ended by itself{}", scene.stage.tail());
+        }
+        findings.extend(scene.findings_at(0, Depth::Everything, random)?);
+        if about(&findings).iter().any(|about| *about != About::Token) {
+            return Ok(format!("caught at stop {tried} without flushes"));
+        }
+    }
+    anyhow::bail!("the control was not caught: {TRIES} stops of PostgreSQL without flushes lost nothing")
+}
+
+/// A synchronous standby takes the place of a primary that is stopped at once, under load; answers how many calls were acknowledged.
+fn failover(random: &mut Random) -> Result<usize> {
+    let Some(primary) = Cluster::start()? else { return Ok(0) };
+    let standby = primary.standby()?;
+    let mut scene = Scene::several(&Cluster::address(&[&primary, &standby]), SERVERS)?;
+    for at in 0..SERVERS {
+        scene.server(at).start(&[])?;
+    }
+    scene.start_agents(random)?;
+    let load = scene.load(random)?;
+    load.acknowledges(30)?;
+    primary.stop_at_once()?;
+    pass(Duration::from_millis(random.below(300) as u64));
+    standby.promote()?;
+    load.acknowledges(usize::MAX)?;
+    scene.end(load)?;
+    mend(&mut scene, random).context("after the promotion of a standby")?;
+    let load = scene.load(random)?;
+    load.acknowledges(usize::MAX)?;
+    scene.end(load)?;
+    scene.settle(random).context("after the promotion of a standby")?;
+    Ok(scene.acknowledged)
+}
