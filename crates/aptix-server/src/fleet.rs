@@ -13,8 +13,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::identity::Secret;
 use crate::mint;
+use crate::secret::Secret;
 use crate::store::fleet::{Company, LeaseName, Member, ServerId};
 use crate::store::{Store, StoreError};
 

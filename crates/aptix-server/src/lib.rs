@@ -20,6 +20,7 @@ pub mod options;
 pub mod quota;
 pub mod retention;
 pub mod room;
+pub mod secret;
 pub mod serve;
 pub mod service;
 pub mod steady_clock;

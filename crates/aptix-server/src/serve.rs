@@ -19,7 +19,9 @@ use crate::accept::Incoming;
 use crate::blob_sweep::BlobSweep;
 use crate::caller::Peers;
 use crate::dispatcher::Dispatcher;
-use crate::fleet::Fleet;
+use crate::dispatcher::approvals::CurrentApprovals;
+use crate::dispatcher::other_servers::OtherServers;
+use crate::fleet::{Fleet, FleetOptions};
 use crate::identity::Registry;
 use crate::mint;
 use crate::options::{Changeable, Options};
@@ -83,17 +85,7 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
 {
     let Changeable { approvals, quotas, retention, origins, fleet } = changeable.into();
-    let others = Arc::new(Connections::new(fleet.authorities.clone()));
-    let fleet = Fleet::of(&store, fleet);
-    let dispatcher = Dispatcher::in_fleet(
-        Arc::clone(&store),
-        options.dispatch,
-        (approvals, SteadyClock::default()),
-        (Arc::clone(&fleet), others),
-    );
-    if let Err(error) = dispatcher.recall_time().await {
-        tracing::warn!(%error, "the newest time in the store cannot be read; prepared batches expire by the time of day alone");
-    }
+    let (fleet, dispatcher) = dispatcher(&store, &options, (approvals, fleet)).await;
     let registry = Registry::load(Arc::clone(&store)).await?;
     let admission =
         Admission::new(options, dispatcher.closing(), (Arc::clone(&registry), Arc::clone(&fleet)), Quotas::new(quotas));
@@ -149,6 +141,22 @@ where
     served?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// This server among those on its store, and what decides about batches.
+async fn dispatcher(
+    store: &Arc<dyn Store>,
+    options: &Options,
+    (approvals, fleet): (CurrentApprovals, FleetOptions),
+) -> (Arc<Fleet>, Arc<Dispatcher>) {
+    let others = Arc::new(Connections::new(fleet.authorities.clone()));
+    let fleet = Fleet::of(store, fleet);
+    let (clock, beside) = (SteadyClock::default(), (Arc::clone(&fleet), others as Arc<dyn OtherServers>));
+    let dispatcher = Dispatcher::in_fleet(Arc::clone(store), options.dispatch, (approvals, clock), beside);
+    if let Err(error) = dispatcher.recall_time().await {
+        tracing::warn!(%error, "the newest time in the store cannot be read; prepared batches expire by the time of day alone");
+    }
+    (fleet, dispatcher)
 }
 
 /// Waits until calls in flight have had their time after the stop.

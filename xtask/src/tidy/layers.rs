@@ -44,8 +44,9 @@ pub(super) const LAYERS: [(&str, &str); 6] = [
     (
         "aptix-server",
         "
-        base: mint steady_clock metrics quota tls listen log_limit caller descriptors room ticket turns waited cpu_pool web_origins
+        base: mint secret steady_clock metrics quota tls listen log_limit caller descriptors room ticket turns waited cpu_pool web_origins
         store
+        fleet
         retention
         dispatcher
         identity | blob_sweep

@@ -6,6 +6,7 @@ use prost::Message;
 use super::v1;
 use crate::batch::Batch;
 use crate::plan::{Plan, Planned};
+use crate::presence::Presence;
 use crate::report::Report;
 
 /// Why bytes are not what was kept.
@@ -46,6 +47,22 @@ pub fn report_from_bytes(bytes: &[u8]) -> Result<Report, BytesError> {
     let error = |why| BytesError { kind: "a report", why };
     let report = v1::Report::decode(bytes).map_err(|failure| error(failure.to_string()))?;
     Report::try_from(report).map_err(|failures| error(failures.iter().map(ToString::to_string).collect()))
+}
+
+/// What an agent states of itself as bytes.
+#[must_use]
+pub fn presence_to_bytes(presence: Presence) -> Vec<u8> {
+    v1::Hello::from(presence).encode_to_vec()
+}
+
+/// What an agent stated of itself.
+///
+/// # Errors
+/// When they were not made by [`presence_to_bytes`].
+pub fn presence_from_bytes(bytes: &[u8]) -> Result<Presence, BytesError> {
+    let error = |why| BytesError { kind: "an agent's presence", why };
+    let hello = v1::Hello::decode(bytes).map_err(|failure| error(failure.to_string()))?;
+    Presence::try_from(hello).map_err(|failures| error(failures.iter().map(ToString::to_string).collect()))
 }
 
 /// A plan as bytes.

@@ -1,6 +1,5 @@
 //! Asks the agent that serves a workspace, and says how it is served.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use aptix_model::failure::Failure;
@@ -19,33 +18,6 @@ use crate::ticket::Asker;
 
 /// Bytes of a question that weigh as much as one more question.
 const UNIT: usize = 16 << 10;
-
-/// The way to the agents that are connected to other servers on the store.
-pub trait OtherServers: Send + Sync + 'static {
-    /// Asks the agent that serves a workspace through this server, once: the server asks no other.
-    fn ask<'a>(
-        &'a self,
-        server: &'a Member,
-        workspace: &'a WorkspaceId,
-        ask: Ask,
-        deadline: Instant,
-    ) -> Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Send + 'a>>;
-}
-
-/// No other server is asked.
-pub(super) struct NoOthers;
-
-impl OtherServers for NoOthers {
-    fn ask<'a>(
-        &'a self,
-        server: &'a Member,
-        _: &'a WorkspaceId,
-        _: Ask,
-        _: Instant,
-    ) -> Pin<Box<dyn Future<Output = Result<Answer, Refusal>> + Send + 'a>> {
-        Box::pin(async { Err(Refusal::denied(out_of_reach(server, "this server asks no other"))) })
-    }
-}
 
 /// Who serves a workspace, and where.
 enum Way {
@@ -142,16 +114,6 @@ impl Dispatcher {
         asker.release();
         questions.ask(asker, ask, deadline).await
     }
-}
-
-/// The server that an agent is connected to cannot be asked.
-#[must_use]
-pub fn out_of_reach(server: &Member, why: &str) -> Failure {
-    let place = server.address.as_deref().unwrap_or("no address");
-    let message = format!("the server that the workspace's agent is connected to ({place}) cannot be asked: {why}");
-    Failure::new(Reason::Unavailable, message)
-        .detail(Detail::AgentLost)
-        .hint("call again: the agent connects again by itself")
 }
 
 fn no_agent(workspace: &WorkspaceId) -> Failure {

@@ -22,6 +22,7 @@ mod follow;
 pub mod hunks;
 pub mod lease;
 pub mod local;
+pub mod other_servers;
 pub mod path_style;
 pub mod plan_name;
 pub mod prepared;
@@ -56,9 +57,9 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use self::approvals::CurrentApprovals;
-use self::ask::{NoOthers, OtherServers};
 use self::claims::Claims;
 use self::lease::Leases;
+use self::other_servers::{NoOthers, OtherServers};
 use self::to_the_end::ToTheEnd;
 use self::wake::Wakes;
 use crate::caller::Share;

@@ -5,7 +5,6 @@
 
 mod registry;
 mod rights;
-mod secret;
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use tonic::{Request, Status};
 
 pub(crate) use self::registry::bearer;
 pub use self::registry::{NewToken, Registry};
-pub use self::secret::Secret;
+pub use crate::secret::Secret;
 
 /// Who makes a call.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ use tonic::codegen::http::header::AUTHORIZATION;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Request, Status};
 
-use crate::dispatcher::ask::{OtherServers, out_of_reach};
+use crate::dispatcher::other_servers::{OtherServers, out_of_reach};
 use crate::dispatcher::refusal::Refusal;
 use crate::store::fleet::Member;
 

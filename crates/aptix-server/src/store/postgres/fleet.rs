@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{Revision, WorkspaceId};
-use aptix_model::presence::Presence;
 use aptix_model::record::UnixMillis;
-use aptix_model::wire::v1;
-use prost::Message as _;
+use aptix_model::wire::bytes::{presence_from_bytes, presence_to_bytes};
 use tokio_postgres::Row;
 
 use super::database::{Database, Values};
@@ -104,19 +102,11 @@ pub(super) async fn holder(
     let Some(row) = rows.first() else { return Ok(None) };
     let (agent, since, presence, server) =
         parsed(|| Ok((name(row, 0)?, UnixMillis(number(get(row, 1)?)), get::<&[u8]>(row, 2)?, member(row, 3)?)))?;
-    let presence = decode(presence).ok_or_else(|| StoreError::Corrupt {
+    let presence = presence_from_bytes(presence).map_err(|error| StoreError::Corrupt {
         what: format!("the lease of workspace {workspace}"),
-        why: "what its agent stated of itself cannot be read".to_owned(),
+        why: error.to_string(),
     })?;
     Ok(Some((Holder { server: server.id, agent, since, presence }, server)))
-}
-
-fn encode(presence: Presence) -> Vec<u8> {
-    v1::Hello::from(presence).encode_to_vec()
-}
-
-fn decode(bytes: &[u8]) -> Option<Presence> {
-    Presence::try_from(v1::Hello::decode(bytes).ok()?).ok()
 }
 
 /// How far each of these workspaces has come, and whether tokens changed.
@@ -152,7 +142,7 @@ impl Take {
         let Grant { workspace, secret, held, holder } = grant;
         let Holder { server, agent, since, presence } = holder;
         let roots = record::encode_texts(&presence.roots).to_vec();
-        let holding = Holding { server, agent, since, presence: encode(presence) };
+        let holding = Holding { server, agent, since, presence: presence_to_bytes(presence) };
         Self { workspace, secret, held, roots, holding }
     }
 

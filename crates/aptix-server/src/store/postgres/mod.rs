@@ -32,6 +32,7 @@ mod rows;
 mod schema;
 mod sessions;
 mod sweep;
+mod telling;
 mod tokens;
 mod uploads;
 mod workspaces;

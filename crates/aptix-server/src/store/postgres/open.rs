@@ -15,8 +15,8 @@ use super::committer::{Committer, GROUP, Groups};
 use super::connections::Connector;
 use super::database::Database;
 use super::fault::Fault;
-use super::hints::{self, Mouth};
-use super::{healing, schema, sweep};
+use super::hints::Mouth;
+use super::{healing, schema, sweep, telling};
 use crate::mint;
 use crate::store::StoreError;
 
@@ -46,9 +46,9 @@ impl PostgresStore {
         let (swept, ending) = theirs();
         tasks.spawn(async move { sweep::run(&swept, giving_up, ending).await });
         let (told, ending) = theirs();
-        tasks.spawn(async move { hints::tell(&told, untold, ending).await });
+        tasks.spawn(async move { telling::tell(&told, untold, ending).await });
         let (heard, ending) = theirs();
-        tasks.spawn(async move { hints::hear(&heard.connector, &heard.ear, ending).await });
+        tasks.spawn(async move { telling::hear(&heard.connector, &heard.ear, ending).await });
         let (history, clock) = (HistoryId(history), Arc::default());
         Ok(Self { database, history, orders, groups, given_up, clock, closing, tasks })
     }
