@@ -1,9 +1,15 @@
 //! What `deploy/` has for operators: every option, key and variable that its files name exists.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
+use std::time::Duration;
 
 use aptix_server::config::{KEYS, Key};
+
+use crate::process::Program;
+use crate::skip::skip;
 
 fn deploy() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
@@ -13,7 +19,9 @@ fn text(file: &str) -> String {
     std::fs::read_to_string(deploy().join(file)).unwrap()
 }
 
-const FILES: [&str; 4] = ["Dockerfile", "compose.yaml", "systemd/aptix-server.service", "server.toml"];
+const SEVERAL: &str = "several/compose.yaml";
+const BALANCER: &str = "several/haproxy.cfg";
+const FILES: [&str; 5] = ["Dockerfile", "compose.yaml", "systemd/aptix-server.service", "server.toml", SEVERAL];
 
 fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_aptix-server"))
@@ -27,7 +35,9 @@ fn calls(text: &str) -> Vec<Vec<String>> {
         words.next().map(|_| words.map(str::to_owned).collect())
     };
     // `docker compose run SERVICE` takes the place of the program's name.
-    text.lines().map(|line| line.replace("run --rm server", "aptix-server")).filter_map(|line| words(&line)).collect()
+    let named =
+        |line: &str| line.replace("run --rm server1 ", "aptix-server ").replace("run --rm server ", "aptix-server ");
+    text.lines().filter_map(|line| words(&named(line))).collect()
 }
 
 #[test]
@@ -68,4 +78,104 @@ fn every_variable_that_the_files_set_is_that_of_a_key() {
 fn the_configuration_of_the_service_has_no_fault() {
     let output = program().args(["check-config", "--config"]).arg(deploy().join("server.toml")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The names of the servers that share a database.
+#[cfg(feature = "postgres")]
+fn servers(text: &str) -> Vec<&str> {
+    let names = text.lines().filter_map(|line| line.strip_prefix("  ")?.strip_suffix(':'));
+    names.filter(|name| name.starts_with("server")).collect()
+}
+
+/// Runs the first command of the compose file in a directory, which makes a certificate; `None`, after announcing that the test is skipped,
+/// where what it takes is missing.
+fn prepared() -> Option<tempfile::TempDir> {
+    if Command::new("openssl").arg("version").output().is_err() {
+        skip("there is no openssl");
+        return None;
+    }
+    let text = text(SEVERAL);
+    let command = text.lines().find_map(|line| line.strip_prefix("#   ")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    succeeded(&Command::new("sh").args(["-c", command]).current_dir(&dir).output().unwrap());
+    Some(dir)
+}
+
+fn succeeded(output: &Output) {
+    let texts = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{texts:?}");
+}
+
+/// The value that a server is started with.
+#[cfg(feature = "postgres")]
+fn filled(value: &str, dir: &Path) -> String {
+    let value = value.trim().trim_matches('"').replace("/tls/", &format!("{}/tls/", dir.display()));
+    let password = std::fs::read_to_string(dir.join(".env")).unwrap();
+    let (_, password) = password.trim().split_once('=').unwrap();
+    match (value.find("${APTIX_DATABASE_PASSWORD"), value.find('}')) {
+        (Some(start), Some(end)) => format!("{}{password}{}", &value[..start], &value[end + 1..]),
+        _ => value,
+    }
+}
+
+/// Each server is named by its own address, the balancer and the certificate.
+#[test]
+#[cfg(feature = "postgres")]
+fn the_configuration_of_each_of_several_servers_has_no_fault() {
+    let Some(dir) = prepared() else { return };
+    let text = text(SEVERAL);
+    let (names, balancer) = (servers(&text), self::text(BALANCER));
+    assert_eq!(names.len(), 3, "{names:?}");
+    let variables = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(": "));
+    let variables = variables.filter(|(name, _)| name.trim().starts_with("APTIX_SERVER_"));
+    let (addresses, shared): (Vec<_>, Vec<_>) = variables.partition(|(name, _)| name.ends_with("FLEET_ADDRESS"));
+    assert_eq!(addresses.len(), names.len());
+    assert!(shared.len() >= 5, "{shared:?}");
+    for (name, (variable, address)) in names.into_iter().zip(addresses) {
+        assert_eq!(filled(address, dir.path()), format!("https://{name}:7420"));
+        assert!(text.contains(&format!("DNS:{name}")) && balancer.contains(&format!(" {name}:7420 ")), "{name}");
+        let mut check = program();
+        check.arg("check-config").env(variable.trim(), filled(address, dir.path()));
+        check.envs(shared.iter().map(|(name, value)| (name.trim(), filled(value, dir.path()))));
+        succeeded(&check.output().unwrap());
+    }
+}
+
+#[test]
+fn haproxy_accepts_the_configuration_of_the_balancer() {
+    let search = format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default());
+    let haproxy = || Command::new("sh").env("PATH", &search).args(["-c", "haproxy -v"]).output().unwrap();
+    if !haproxy().status.success() {
+        skip("there is no haproxy");
+        return;
+    }
+    let Some(dir) = prepared() else { return };
+    let file = dir.path().join("haproxy.cfg");
+    std::fs::write(&file, text(BALANCER).replace("/tls/", &format!("{}/tls/", dir.path().display()))).unwrap();
+    let check = ["-c", "exec haproxy -c -f \"$0\""];
+    succeeded(&Command::new("sh").env("PATH", &search).args(check).arg(&file).output().unwrap());
+}
+
+/// The bytes by which the balancer asks whether a server serves are a call, and those that it waits for are the answer.
+#[test]
+fn the_balancer_asks_for_the_health_of_a_server() {
+    let text = text(BALANCER);
+    let bytes = |before: &str| {
+        let digits: String = text.lines().filter_map(|line| line.trim().strip_prefix(before)).collect();
+        let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+        (0..digits.len()).step_by(2).map(byte).collect::<Vec<_>>()
+    };
+    let (sent, expected) = (bytes("tcp-check send-binary "), bytes("tcp-check expect binary "));
+    assert!(!sent.is_empty() && !expected.is_empty());
+    let dir = tempfile::tempdir().unwrap();
+    let server = Program::start(dir.path(), &[]);
+    let mut connection = TcpStream::connect(&server.address).unwrap();
+    connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    connection.write_all(&sent).unwrap();
+    let (mut answer, mut piece) = (Vec::new(), [0; 1024]);
+    while !answer.windows(expected.len()).any(|bytes| bytes == expected) {
+        let read = connection.read(&mut piece).unwrap();
+        assert!(read > 0, "{answer:?}");
+        answer.extend_from_slice(&piece[..read]);
+    }
 }
