@@ -1,5 +1,6 @@
 //! What `deploy/` has for operators: every option, key and variable that its files name exists.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -143,17 +144,20 @@ fn the_configuration_of_each_of_several_servers_has_no_fault() {
 
 #[test]
 fn haproxy_accepts_the_configuration_of_the_balancer() {
-    let search = format!("{}:/usr/sbin", std::env::var("PATH").unwrap_or_default());
-    let haproxy = || Command::new("sh").env("PATH", &search).args(["-c", "haproxy -v"]).output().unwrap();
-    if !haproxy().status.success() {
+    let haproxy = |more: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("PATH=$PATH:/usr/sbin; exec haproxy {more} \"$0\"")]);
+        command
+    };
+    if !haproxy("-v").output().unwrap().status.success() {
         skip("there is no haproxy");
         return;
     }
     let Some(dir) = prepared() else { return };
-    let file = dir.path().join("haproxy.cfg");
-    std::fs::write(&file, text(BALANCER).replace("/tls/", &format!("{}/tls/", dir.path().display()))).unwrap();
-    let check = ["-c", "exec haproxy -c -f \"$0\""];
-    succeeded(&Command::new("sh").env("PATH", &search).args(check).arg(&file).output().unwrap());
+    let path = dir.path().join("haproxy.cfg");
+    let configuration = text(BALANCER).replace("/tls/", &format!("{}/tls/", dir.path().display()));
+    File::create(&path).unwrap().write_all(configuration.as_bytes()).unwrap();
+    succeeded(&haproxy("-c -f").arg(&path).output().unwrap());
 }
 
 /// The bytes by which the balancer asks whether a server serves are a call, and those that it waits for are the answer.
