@@ -209,9 +209,11 @@ impl Fleet {
         tracing::info!(server = %id.0, others = company.others.len(), "this server counts among those on its store");
         let me = Me { member, proof: secret.digest(), until: asked + lifetime, over: CancellationToken::new() };
         self.know(me.clone(), company);
-        let mut until = me.until;
+        // Soon for the first time: those that joined at the same time do not know of each other yet.
+        let (mut until, mut pause) = (me.until, lifetime / 15);
         loop {
-            sleep_until(until.min(Instant::now() + lifetime / 3)).await;
+            sleep_until(until.min(Instant::now() + pause)).await;
+            pause = lifetime / 3;
             let Some((asked, company)) = self.renew(store, id, until).await? else { return Ok(()) };
             until = asked + lifetime;
             self.know(Me { until, ..me.clone() }, company);

@@ -53,7 +53,7 @@ impl Connections {
     /// The connection to a server, which is made when it is used first.
     fn channel(&self, server: &Member) -> Result<Channel, Failure> {
         let address = server.address.as_deref().ok_or_else(|| {
-            out_of_reach(server, "it tells the others no address; set `peer_address` in its configuration")
+            out_of_reach(server, "it tells the others no address; set `fleet.address` in its configuration")
         })?;
         let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(channel) = channels.get(address) {
