@@ -84,6 +84,10 @@ impl From<StoreError> for Refusal {
                     .detail(Detail::ReadOnly)
                     .hint("call again later: the server tries its store again and again, and its log says what fails")
             }
+            StoreError::Busy { .. } => {
+                tracing::warn!(%error, "call refused by a busy store");
+                Failure::new(Reason::Unavailable, "the server's store is busy").hint("call again later")
+            }
             StoreError::Corrupt { ref what, .. } => {
                 tracing::error!(%error, "call failed on a damaged record");
                 Failure::new(Reason::Internal, format!("the server's record of {what} is damaged"))

@@ -90,7 +90,7 @@ async fn write(channel: Channel, writer: usize, mut phase: watch::Receiver<Phase
         kept.push(loop {
             match client.submit_batch(request.clone()).await {
                 Ok(answer) => break answer.into_inner().batch.unwrap(),
-                Err(status) if [Code::Unavailable, Code::Internal].contains(&status.code()) => {
+                Err(status) if status.code() == Code::Unavailable => {
                     phase.wait_for(|phase| *phase != Phase::Down).await.unwrap();
                 }
                 Err(status) => panic!("{status}"),

@@ -13,6 +13,8 @@ pub(super) enum Fault {
     Unavailable(String),
     /// A lock was held by another transaction for too long.
     Locked,
+    /// PostgreSQL has more to do than it does in time. It takes writes, and the call may be made again.
+    Busy(String),
     /// PostgreSQL rolled the transaction back because it got in the way of another one: it may be tried again.
     Conflict(String),
     /// Nothing that passes by itself.
@@ -26,11 +28,9 @@ impl Fault {
     pub(super) fn into_error(self) -> StoreError {
         match self {
             Self::Unavailable(cause) => StoreError::ReadOnly { cause },
-            Self::Locked => {
-                let cause = "another transaction holds a lock on the same rows; call again".to_owned();
-                StoreError::Failed { action: "write to PostgreSQL", cause }
-            }
-            Self::Conflict(cause) | Self::Failed(cause) => StoreError::Failed { action: "ask PostgreSQL", cause },
+            Self::Locked => StoreError::Busy { cause: "another transaction holds a lock on the same rows".to_owned() },
+            Self::Conflict(cause) | Self::Busy(cause) => StoreError::Busy { cause },
+            Self::Failed(cause) => StoreError::Failed { action: "ask PostgreSQL", cause },
             Self::Refused(error) => error,
         }
     }
@@ -56,7 +56,7 @@ impl From<PoolError> for Fault {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => Self::from(error),
-            PoolError::Timeout(_) => Self::Unavailable("no connection to PostgreSQL became free in time".to_owned()),
+            PoolError::Timeout(_) => Self::Busy("no connection to PostgreSQL became free in time".to_owned()),
             PoolError::Closed => Self::Refused(StoreError::Closed),
             other => Self::Failed(other.to_string()),
         }
@@ -70,6 +70,8 @@ fn of_answer(error: &DbError) -> Fault {
     match code {
         "55P03" => Fault::Locked,
         "40001" | "40P01" => Fault::Conflict(text),
+        // The statement took longer than it may.
+        "57014" => Fault::Busy(text),
         // A connection is given up; resources are used up, the disk's among them; an administrator or a crash ends the connection; a
         // standby takes no writes; the system refused a read or a write; authorization changed.
         _ if ["08", "53", "58"].iter().any(|class| code.starts_with(class)) => Fault::Unavailable(text),
@@ -88,4 +90,23 @@ fn described(error: &(dyn std::error::Error + 'static)) -> String {
         next = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use deadpool_postgres::TimeoutType;
+
+    use super::super::health::Health;
+    use super::*;
+
+    #[test]
+    fn a_full_pool_leaves_the_store_taking_writes() {
+        let (health, fault) = (Health::new(), Fault::from(PoolError::Timeout(TimeoutType::Wait)));
+        health.note(&fault);
+        assert_eq!(health.admit(), Ok(()));
+        assert!(matches!(fault.into_error(), StoreError::Busy { .. }));
+        let unavailable = Fault::Unavailable("the connection is gone".to_owned());
+        health.note(&unavailable);
+        assert_eq!(health.admit(), Err(unavailable.into_error()));
+    }
 }

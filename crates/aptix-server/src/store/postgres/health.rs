@@ -1,5 +1,7 @@
 //! Whether the store takes writes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio::sync::watch;
 
 use super::fault::Fault;
@@ -20,11 +22,17 @@ pub(super) enum State {
 pub(super) struct Health {
     state: watch::Sender<State>,
     reopenings: watch::Sender<u64>,
+    /// Whether the task that writes is asked to end.
+    is_closing: AtomicBool,
 }
 
 impl Health {
     pub(super) fn new() -> Self {
-        Self { state: watch::channel(State::Well).0, reopenings: watch::channel(0).0 }
+        Self {
+            state: watch::channel(State::Well).0,
+            reopenings: watch::channel(0).0,
+            is_closing: AtomicBool::new(false),
+        }
     }
 
     /// Refuses a write while none are taken.
@@ -43,7 +51,7 @@ impl Health {
     pub(super) fn note(&self, fault: &Fault) {
         match fault {
             Fault::Unavailable(cause) => self.fail(cause),
-            Fault::Locked | Fault::Conflict(_) | Fault::Failed(_) | Fault::Refused(_) => {}
+            Fault::Locked | Fault::Busy(_) | Fault::Conflict(_) | Fault::Failed(_) | Fault::Refused(_) => {}
         }
     }
 
@@ -75,8 +83,16 @@ impl Health {
         }
     }
 
+    /// Notes that the task that writes is asked to end: its end closes the store.
+    pub(super) fn begin_close(&self) {
+        self.is_closing.store(true, Ordering::SeqCst);
+    }
+
     /// Takes no more writes, because the task that writes ended; does nothing if the store was closed.
     pub(super) fn end(&self) {
+        if self.is_closing.load(Ordering::SeqCst) {
+            return self.close();
+        }
         self.state.send_if_modified(|state| {
             let changes = *state != State::Closed;
             if changes {

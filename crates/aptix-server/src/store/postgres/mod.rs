@@ -401,6 +401,7 @@ impl Store for PostgresStore {
     fn close(&self) -> Answer<'_, ()> {
         Box::pin(async {
             let (reply, written) = oneshot::channel();
+            self.database.health.begin_close();
             self.orders.send(Order::Close(reply)).await.map_err(|_| gone(&self.database))?;
             let _ = written.await;
             self.database.health.close();
