@@ -147,6 +147,20 @@ impl Cluster {
         finished(as_owner("kill", &["-9", file.lines().next().unwrap()]));
     }
 
+    /// Stops every process of it where it is: the system still takes connections for it and acknowledges what is sent.
+    pub(crate) fn freeze(&self) -> Frozen {
+        let file = std::fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
+        let postmaster = file.lines().next().unwrap().to_owned();
+        finished(as_owner("kill", &["-STOP", &postmaster]));
+        let children = finished(as_owner("ps", &["--ppid", &postmaster, "-o", "pid="])).stdout;
+        let mut processes: Vec<_> =
+            String::from_utf8(children).unwrap().split_whitespace().map(str::to_owned).collect();
+        processes.push(postmaster);
+        let frozen = Frozen(processes);
+        frozen.signal("-STOP");
+        frozen
+    }
+
     /// Stops it without an orderly end: what was not flushed is lost, as in a crash.
     pub(crate) fn stop_immediately(&self) {
         finished(self.pg_ctl(&["stop", "--mode=immediate"]));
@@ -177,6 +191,23 @@ impl Cluster {
             command.arg("--log").arg(self.home.join("log"));
         }
         command
+    }
+}
+
+/// The processes of a cluster that is frozen; they go on when this is dropped.
+pub(crate) struct Frozen(Vec<String>);
+
+impl Frozen {
+    fn signal(&self, signal: &str) {
+        let mut kill = as_owner("kill", &[signal]);
+        // One may have ended meanwhile.
+        let _ = kill.args(&self.0).stderr(Stdio::null()).status();
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        self.signal("-CONT");
     }
 }
 

@@ -55,6 +55,7 @@ mod plan_store;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "postgres")]
+mod postgres_outages;
 mod postgres_store;
 mod prepared;
 mod process;

@@ -32,6 +32,9 @@ const KEEPALIVE_RETRIES: u32 = 3;
 /// A connection on which sent bytes are not acknowledged for this long is broken.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
+/// How long a write may take. Each of its statements may take 30 s, and nothing in PostgreSQL bounds its commit.
+const WRITE_LIMIT: Duration = Duration::from_secs(40);
+
 /// The name that PostgreSQL lists connections under.
 const APPLICATION: &str = "aptix-server";
 
@@ -39,6 +42,9 @@ const APPLICATION: &str = "aptix-server";
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     config: Config,
+    /// The same for each host alone.
+    hosts: Vec<Config>,
+    write_limit: Duration,
     verification: Verification,
     authorities: Option<PathBuf>,
     shown: String,
@@ -71,13 +77,32 @@ impl Address {
             let expected = "a host, as in postgres://HOST/DATABASE or postgres:///DATABASE?host=/run/postgresql";
             return Err(AddressError::new(expected, "no host"));
         }
-        for (host, port) in &hosts {
-            config.host(host).port(port.unwrap_or(url::PORT));
-        }
         let (verification, authorities) = parameters.tls(&mut config, &hosts)?;
-        parameters.session(&mut config)?;
+        parameters.session(&mut config, hosts.len())?;
         parameters.sockets(&mut config)?;
-        Ok(Self { config, verification, authorities, shown })
+        let with = |config: &mut Config, (host, port): &(String, Option<u16>)| {
+            config.host(host).port(port.unwrap_or(url::PORT));
+        };
+        let mut each = vec![config.clone(); hosts.len()];
+        each.iter_mut().zip(&hosts).for_each(|(config, host)| with(config, host));
+        hosts.iter().for_each(|host| with(&mut config, host));
+        Ok(Self { config, hosts: each, write_limit: WRITE_LIMIT, verification, authorities, shown })
+    }
+
+    /// Bounds how long a write may take; 40 s if this is not called.
+    #[must_use]
+    pub fn with_write_limit(self, write_limit: Duration) -> Self {
+        Self { write_limit, ..self }
+    }
+
+    /// How long a write may take.
+    pub(super) const fn write_limit(&self) -> Duration {
+        self.write_limit
+    }
+
+    /// How connections to each host are made, except TLS; in the order of the address.
+    pub(super) fn hosts(&self) -> &[Config] {
+        &self.hosts
     }
 
     /// How connections are made, but for TLS.
@@ -156,7 +181,7 @@ mod tests {
     #[test]
     fn parameters_take_the_place_of_parts_and_defaults() {
         let text = "postgres:///?host=/run/pg,/tmp&port=6000&dbname=d&user=u&password=p%26w&connect_timeout=9\
-                    &target_session_attrs=any&application_name=x&keepalives=0&keepalives_idle=3&keepalives_interval=4\
+                    &target_session_attrs=read-write&application_name=x&keepalives=0&keepalives_idle=3&keepalives_interval=4\
                     &keepalives_count=5&tcp_user_timeout=1500&channel_binding=require&options=-csearch_path%3Ds";
         let address = parse(text);
         let config = address.config();
@@ -167,7 +192,9 @@ mod tests {
         );
         assert_eq!(config.get_password(), Some(&b"p&w"[..]));
         assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(9)));
-        assert_eq!(config.get_target_session_attrs(), TargetSessionAttrs::Any);
+        assert_eq!(config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        let any = parse("postgres://h/d?target_session_attrs=any");
+        assert_eq!(any.config().get_target_session_attrs(), TargetSessionAttrs::Any);
         assert_eq!((config.get_application_name(), config.get_keepalives()), (Some("x"), false));
         assert_eq!(config.get_keepalives_idle(), Duration::from_secs(3));
         assert_eq!(config.get_tcp_user_timeout(), Some(&Duration::from_millis(1500)));
@@ -217,6 +244,7 @@ mod tests {
             ("postgres://h/d?sslmode=verify-full&sslrootcert=system", "sslrootcert=system"),
             ("postgres://%2Frun/d?sslmode=require", "no TLS"),
             ("postgres://h/d?target_session_attrs=read-only", "read-write"),
+            ("postgres://h,i/d?target_session_attrs=any", "read-write for more than one host"),
             ("postgres://h,i/d?port=1,2,3", "one port, or one for each of 2 hosts"),
             ("postgres://h%zz/d", "%"),
         ];

@@ -3,13 +3,15 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{Connect, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_postgres::error::{DbError, Severity, SqlState};
-use tokio_postgres::{AsyncMessage, Client, Config, Error};
+use tokio_postgres::{AsyncMessage, CancelToken, Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::TaskTracker;
 
@@ -21,14 +23,25 @@ use crate::store::StoreError;
 pub(super) const CONNECTIONS: usize = 16;
 /// Connections of the committer: others that wait for a lock take none of them.
 pub(super) const COMMITTING: usize = 5;
+/// Connections for the membership of this server and for the probe of a store that takes no writes: no other work delays them.
+pub(super) const RESERVED: usize = 2;
 
 /// How long a call waits for a free connection.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a connection to one host may take where the address sets no `connect_timeout`.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Makes connections; each is served by a task until it ends.
 #[derive(Clone)]
 pub(super) struct Connector {
     config: Config,
+    /// The same for each host alone.
+    hosts: Arc<[Config]>,
+    /// Index of the host that took the last connection; it is tried first.
+    preferred: Arc<AtomicUsize>,
+    /// How long a write may take.
+    pub(super) write_limit: Duration,
     tls: MakeRustlsConnect,
     tasks: TaskTracker,
     /// Counts commits that PostgreSQL acknowledged without its synchronous standby.
@@ -40,7 +53,9 @@ pub(super) struct Connector {
 impl Connector {
     pub(super) fn new(address: &Address) -> Result<Self, StoreError> {
         let (config, tls) = (address.config().clone(), address.connector()?);
-        Ok(Self { config, tls, tasks: TaskTracker::new(), unconfirmed: Arc::default(), ear: Arc::new(Ear::new()) })
+        let (hosts, write_limit, preferred) = (address.hosts().into(), address.write_limit(), Arc::default());
+        let (tasks, unconfirmed, ear) = (TaskTracker::new(), Arc::default(), Arc::new(Ear::new()));
+        Ok(Self { config, hosts, preferred, write_limit, tls, tasks, unconfirmed, ear })
     }
 
     /// How many commits were acknowledged without the standby that they have to wait for. One that ends while this changes counts as not
@@ -54,9 +69,29 @@ impl Connector {
         Arc::clone(&self.ear)
     }
 
-    /// Makes a connection.
+    /// Makes a connection to the first host that takes one. A host that accepts it and does not answer in time is passed over.
     pub(super) async fn connection(&self) -> Result<(Client, JoinHandle<()>), Error> {
-        let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
+        let first = self.preferred.load(Ordering::Relaxed);
+        let mut failed = None;
+        for offset in 0..self.hosts.len() {
+            let index = (first + offset) % self.hosts.len();
+            let Some(host) = self.hosts.get(index) else { break };
+            match self.connection_to(host).await {
+                Ok(connected) => {
+                    self.preferred.store(index, Ordering::Relaxed);
+                    return Ok(connected);
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(failed.unwrap_or_else(Error::__private_api_timeout))
+    }
+
+    async fn connection_to(&self, host: &Config) -> Result<(Client, JoinHandle<()>), Error> {
+        let limit = host.get_connect_timeout().copied().unwrap_or(CONNECT_LIMIT);
+        // The driver's own limit covers the connection of the socket alone, and not what PostgreSQL answers.
+        let connected = timeout(limit, host.connect(self.tls.clone())).await;
+        let (client, mut connection) = connected.unwrap_or_else(|_| Err(Error::__private_api_timeout()))?;
         let (unconfirmed, ear) = (Arc::clone(&self.unconfirmed), self.ear());
         let task = self.tasks.spawn(async move {
             loop {
@@ -75,16 +110,25 @@ impl Connector {
         Ok((client, task))
     }
 
+    /// Asks PostgreSQL, in the background, to end the statement of a connection that nobody waits for any more.
+    pub(super) fn cancel(&self, token: CancelToken) {
+        let tls = self.tls.clone();
+        let cancel = async move {
+            if !matches!(timeout(CONNECT_LIMIT, token.cancel_query(tls)).await, Ok(Ok(()))) {
+                tracing::debug!("PostgreSQL was not asked to end a statement that nobody waits for");
+            }
+        };
+        if let Ok(runtime) = Handle::try_current() {
+            self.tasks.spawn_on(cancel, &runtime);
+        }
+    }
+
     /// A pool of so many connections.
     pub(super) fn pool(&self, connections: usize) -> Result<Pool, StoreError> {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_connect(self.config.clone(), self.clone(), recycling);
-        let pool = Pool::builder(manager)
-            .max_size(connections)
-            .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(PATIENCE))
-            .create_timeout(Some(PATIENCE))
-            .build();
+        let pool =
+            Pool::builder(manager).max_size(connections).runtime(Runtime::Tokio1).wait_timeout(Some(PATIENCE)).build();
         pool.map_err(|error| StoreError::Failed { action: "make its connections", cause: error.to_string() })
     }
 }

@@ -8,12 +8,14 @@ use deadpool_postgres::{Object, Pool};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
+use uuid::Uuid;
 
-use super::connections::{COMMITTING, CONNECTIONS, Connector};
+use super::connections::{COMMITTING, CONNECTIONS, Connector, RESERVED};
 use super::counts::Counts;
 use super::fault::Fault;
 use super::health::Health;
 use super::hints::{Ear, Mouth};
+use crate::mint;
 use crate::store::StoreError;
 use crate::store::fleet::Company;
 
@@ -21,19 +23,27 @@ use crate::store::fleet::Company;
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// How every transaction begins that writes. Limits are set for the transaction: what is set for a connection is lost where a pooler
-/// hands it on.
-pub(super) const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '3s'; SET LOCAL statement_timeout = '30s'";
+/// hands it on. Warnings are asked for, because a commit that the synchronous standby may lack is reported by one.
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '3s'; \
+    SET LOCAL statement_timeout = '30s'; SET LOCAL client_min_messages = warning";
 /// The same for a group, which waits for no lock for long.
-pub(super) const BEGIN_GROUP: &str = "BEGIN; SET LOCAL lock_timeout = '250ms'; SET LOCAL statement_timeout = '30s'";
+pub(super) const BEGIN_GROUP: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '250ms'; \
+    SET LOCAL statement_timeout = '30s'; SET LOCAL client_min_messages = warning";
+/// The same for a transaction that may take any time.
+const BEGIN_EMPTY: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '3s'; \
+    SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning";
 
 /// How long a read may take.
-const READ: Duration = Duration::from_secs(30);
+pub(super) const READ: Duration = Duration::from_secs(30);
 
 /// The database of a store.
 pub(super) struct Database {
     pub(super) connector: Connector,
     pool: Pool,
     committing: Pool,
+    reserved: Pool,
+    /// Names this server among those that write uploads.
+    pub(super) writer: Uuid,
     pub(super) ear: Arc<Ear>,
     pub(super) mouth: Mouth,
     /// Whether other servers live, as far as it is known.
@@ -45,25 +55,31 @@ pub(super) struct Database {
 impl Database {
     pub(super) fn new(connector: Connector, mouth: Mouth) -> Result<Self, StoreError> {
         let (pool, committing) = (connector.pool(CONNECTIONS)?, connector.pool(COMMITTING)?);
+        let (reserved, writer) = (connector.pool(RESERVED)?, mint::uuid());
         let (ear, has_company) = (connector.ear(), AtomicBool::new(false));
         let (counts, health) = (Counts::default(), Health::new());
-        Ok(Self { connector, pool, committing, ear, mouth, has_company, counts, health })
+        Ok(Self { connector, pool, committing, reserved, writer, ear, mouth, has_company, counts, health })
     }
 
     /// A connection.
     pub(super) async fn client(&self) -> Result<Lent, Fault> {
-        Ok(Lent { client: Some(self.pool.get().await?), is_idle: true })
+        self.lend(&self.pool).await
     }
 
     /// A connection of the committer.
     pub(super) async fn committing(&self) -> Result<Lent, Fault> {
-        Ok(Lent { client: Some(self.committing.get().await?), is_idle: true })
+        self.lend(&self.committing).await
+    }
+
+    async fn lend(&self, pool: &Pool) -> Result<Lent, Fault> {
+        Ok(Lent { client: Some(pool.get().await?), is_idle: true, canceller: None })
     }
 
     /// Closes every connection that is idle; the others are closed when they become idle.
     pub(super) fn close(&self) {
         self.pool.close();
         self.committing.close();
+        self.reserved.close();
     }
 
     /// Reads rows with one statement. One that found its connection closed is sent once more.
@@ -81,6 +97,7 @@ impl Database {
     async fn read_once(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Fault> {
         let mut client = self.client().await?;
         client.is_idle = false;
+        client.canceller = Some(self.connector.clone());
         let rows = client.rows(sql, values).await;
         client.is_idle = true;
         rows
@@ -88,18 +105,30 @@ impl Database {
 
     /// Begins a transaction that writes.
     pub(super) async fn begin(&self) -> Result<Transaction<'_>, Fault> {
-        let mut client = self.client().await?;
+        self.begin_in(self.client().await?, BEGIN).await
+    }
+
+    /// The same in a reserved connection: for the membership of this server.
+    pub(super) async fn begin_reserved(&self) -> Result<Transaction<'_>, Fault> {
+        self.begin_in(self.lend(&self.reserved).await?, BEGIN).await
+    }
+
+    /// The same for a probe. PostgreSQL is asked to end it if it is dropped, also in its commit: what a probe changes nobody needs.
+    pub(super) async fn begin_probe(&self) -> Result<Transaction<'_>, Fault> {
+        let mut transaction = self.begin_reserved().await?;
+        transaction.client.canceller = Some(self.connector.clone());
+        Ok(transaction)
+    }
+
+    async fn begin_in(&self, mut client: Lent, begin: &str) -> Result<Transaction<'_>, Fault> {
         client.is_idle = false;
-        client.object()?.batch_execute(BEGIN).await?;
+        client.object()?.batch_execute(begin).await?;
         Ok(Transaction { database: self, client })
     }
 
     /// Begins a transaction that fills a database without a store: it may take any time.
     pub(super) async fn begin_empty(&self) -> Result<Transaction<'_>, Fault> {
-        let mut client = self.client().await?;
-        client.is_idle = false;
-        client.object()?.batch_execute("BEGIN; SET LOCAL lock_timeout = '3s'; SET LOCAL statement_timeout = 0").await?;
-        Ok(Transaction { database: self, client })
+        self.begin_in(self.client().await?, BEGIN_EMPTY).await
     }
 
     /// Carries out a write; once more if PostgreSQL rolled it back for another one.
@@ -108,11 +137,19 @@ impl Database {
         attempt: impl Fn() -> F + Send + Sync,
     ) -> Result<T, StoreError> {
         self.health.admit()?;
-        let written = match attempt().await {
-            Err(Fault::Conflict(_)) => attempt().await,
+        let written = match self.in_time(attempt()).await {
+            Err(Fault::Conflict(_)) => self.in_time(attempt()).await,
             written => written,
         };
         written.map_err(|fault| self.fault(fault))
+    }
+
+    /// Bounds how long a write waits for PostgreSQL, its commit included: that may wait for a standby, or for a host that is frozen,
+    /// without end.
+    pub(super) async fn in_time<T>(&self, write: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let limit = self.connector.write_limit;
+        let late = || Fault::Unavailable(format!("a write took over {limit:?}, and may have been stored"));
+        timeout(limit, write).await.unwrap_or_else(|_| Err(late()))
     }
 
     /// Notes whether other servers live.
@@ -142,6 +179,8 @@ impl Database {
 pub(super) struct Lent {
     client: Option<Object>,
     is_idle: bool,
+    /// Has PostgreSQL end the statement, if this is dropped before its answer.
+    canceller: Option<Connector>,
 }
 
 impl Lent {
@@ -170,6 +209,9 @@ impl Drop for Lent {
         if !self.is_idle
             && let Some(client) = self.client.take()
         {
+            if let Some(connector) = self.canceller.take() {
+                connector.cancel(client.cancel_token());
+            }
             // Not to the pool: dropped, the connection ends, and its transaction with it.
             drop(Object::take(client));
         }
@@ -197,6 +239,11 @@ impl Transaction<'_> {
     pub(super) async fn change(&self, sql: &str, values: Values<'_>) -> Result<u64, Fault> {
         let statement = self.client.statement(sql).await?;
         Ok(self.client.object()?.execute(&statement, values).await?)
+    }
+
+    /// This server, as it names itself in what it writes.
+    pub(super) const fn writer(&self) -> Uuid {
+        self.database.writer
     }
 
     /// The connection.

@@ -23,11 +23,15 @@ pub(super) struct Ended {
     pub(super) later: Vec<Job>,
 }
 
-/// Carries out a group; the jobs stay with the caller if that fails.
+/// Carries out a group in a bounded time; the jobs stay with the caller if that fails.
 ///
 /// # Errors
 /// Why nothing was written, or why that is not certain.
 pub(super) async fn carry_out(database: &Database, begin: &str, jobs: &mut Vec<Job>) -> Result<Ended, Fault> {
+    database.in_time(carry_out_at_leisure(database, begin, jobs)).await
+}
+
+async fn carry_out_at_leisure(database: &Database, begin: &str, jobs: &mut Vec<Job>) -> Result<Ended, Fault> {
     let mut client = database.committing().await?;
     let mut needs = Needs::default();
     jobs.iter().for_each(|job| job.work.needs(&mut needs));

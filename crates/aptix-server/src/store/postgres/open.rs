@@ -36,6 +36,7 @@ impl PostgresStore {
         let (mouth, untold) = Mouth::new();
         let database = Arc::new(Database::new(connector, mouth)?);
         let history = database.write(|| create(&database)).await?;
+        warn_of_lost_writes(&database).await?;
         let (orders, waiting) = mpsc::channel(QUEUE);
         let (given_up, giving_up) = mpsc::channel(GIVEN_UP);
         let (groups, closing, tasks) = (Groups::default(), CancellationToken::new(), TaskTracker::new());
@@ -69,6 +70,19 @@ async fn connect(connector: &Connector) -> Result<Client, StoreError> {
         fault => fault.into_error(),
     });
     Ok(connected?.0)
+}
+
+/// Warns where the settings of the role or the database let PostgreSQL acknowledge what a crash or a failover loses.
+async fn warn_of_lost_writes(database: &Database) -> Result<(), StoreError> {
+    let rows = database.read("SELECT current_setting('synchronous_commit')", &[]).await?;
+    let setting: &str = rows.first().map_or(Ok("on"), |row| super::numbers::get(row, 0)).map_err(Fault::into_error)?;
+    let lost = match setting {
+        "off" => "a crash of PostgreSQL loses what the server acknowledged; hint: set it to on",
+        "local" => "a failover loses what the server acknowledged; hint: set it to on",
+        _ => return Ok(()),
+    };
+    tracing::warn!(synchronous_commit = setting, "{lost}");
+    Ok(())
 }
 
 /// Creates the store, if there is none; answers the name of its history.

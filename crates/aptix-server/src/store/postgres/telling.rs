@@ -3,17 +3,20 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::connections::Connector;
-use super::database::Database;
+use super::database::{Database, READ};
 use super::fault::Fault;
 use super::hints::{Ear, Untold};
 use crate::store::fleet::Hint;
 
 /// How long after a connection broke the next one is made.
 const AGAIN: Duration = Duration::from_millis(500);
+
+/// How often a connection on which nothing is heard is asked for a sign of life, and how long that may take.
+const ASK_AFTER: Duration = Duration::from_secs(15);
 
 /// A commit that is not waited for: a hint may be lost.
 const TELL: &str = "BEGIN; SET LOCAL synchronous_commit = off";
@@ -33,7 +36,8 @@ pub(super) async fn tell(database: &Database, mut untold: Untold, closing: Cance
             if !database.has_company.load(Ordering::Relaxed) {
                 continue;
             }
-            if let Err(fault) = notify(database, &texts).await {
+            let late = || Err(Fault::Unavailable("a notification took over 30 s".to_owned()));
+            if let Err(fault) = timeout(READ, notify(database, &texts)).await.unwrap_or_else(|_| late()) {
                 tracing::debug!(?fault, "the other servers were not told of a change; they look at intervals");
             }
         }
@@ -71,12 +75,26 @@ pub(super) async fn hear(connector: &Connector, ear: &Ear, closing: Cancellation
 }
 
 async fn hear_once(connector: &Connector, ear: &Ear) -> Result<(), Fault> {
-    let (client, served) = connector.connection().await?;
-    let channel: String = client.query_one(CHANNEL, &[]).await?.try_get(0)?;
-    client.batch_execute(&format!("LISTEN \"{channel}\"")).await?;
-    ear.pass(Hint::Anything);
-    // The client keeps the connection open.
-    let _ = served.await;
-    drop(client);
-    Ok(())
+    let (client, mut served) = connector.connection().await?;
+    let heard = async {
+        let listen = async {
+            let channel: String = client.query_one(CHANNEL, &[]).await?.try_get(0)?;
+            client.batch_execute(&format!("LISTEN \"{channel}\"")).await
+        };
+        in_time(listen).await?;
+        ear.pass(Hint::Anything);
+        while timeout(ASK_AFTER, &mut served).await.is_err() {
+            in_time(client.batch_execute("SELECT")).await?;
+        }
+        Ok(())
+    };
+    let heard = heard.await;
+    // One that is frozen would keep its connection open.
+    served.abort();
+    heard
+}
+
+async fn in_time<T>(asked: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Fault> {
+    let late = |_| Fault::Unavailable("no sign of life came from PostgreSQL in time".to_owned());
+    Ok(timeout(ASK_AFTER, asked).await.map_err(late)??)
 }

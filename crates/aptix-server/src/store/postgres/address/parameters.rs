@@ -155,10 +155,14 @@ impl Parameters {
     /// What is asked of the session.
     ///
     /// # Errors
-    /// When a value is none of its parameter.
-    pub(super) fn session(&mut self, config: &mut Config) -> Result<(), AddressError> {
+    /// When a value is none of its parameter, or several hosts could be a primary and standbys that lag behind it.
+    pub(super) fn session(&mut self, config: &mut Config, hosts: usize) -> Result<(), AddressError> {
         let attributes = [("read-write", TargetSessionAttrs::ReadWrite), ("any", TargetSessionAttrs::Any)];
         if let Some(attributes) = self.word("target_session_attrs", &attributes)? {
+            if hosts > 1 && attributes == TargetSessionAttrs::Any {
+                let expected = "target_session_attrs=read-write for more than one host";
+                return Err(AddressError::new(expected, "target_session_attrs=any"));
+            }
             config.target_session_attrs(attributes);
         }
         let bindings = [

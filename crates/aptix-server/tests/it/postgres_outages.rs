@@ -1,0 +1,108 @@
+//! The store in PostgreSQL while the database accepts connections and does not answer, or does not confirm a commit.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use aptix_server::store::postgres::PostgresStore;
+use aptix_server::store::postgres::address::Address;
+use aptix_server::store::{Appended, Store, StoreError};
+use tokio::time::timeout;
+
+use crate::cluster::{Cluster, USER};
+use crate::store_contract::{append, batch};
+use crate::until::until;
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// A cluster with a database for a store.
+fn cluster() -> Option<Cluster> {
+    let cluster = Cluster::start()?;
+    cluster.create_database("store");
+    Some(cluster)
+}
+
+/// The store of a cluster, whose writes may take a second.
+async fn open(cluster: &Cluster, parameters: &str) -> PostgresStore {
+    let address = Address::parse(&format!("{}{parameters}", cluster.address("store"))).unwrap();
+    PostgresStore::open(&address.with_write_limit(Duration::from_secs(1))).await.unwrap()
+}
+
+/// Has commits wait for a standby that there is not, or for none.
+fn wait_for_standby(cluster: &Cluster, standby: &str) {
+    cluster.sql("postgres", &format!("ALTER SYSTEM SET synchronous_standby_names = '{standby}'"));
+    cluster.sql("postgres", "SELECT pg_reload_conf()");
+}
+
+/// Appends batches until one is refused: a setting comes into force in a moment, and until then writes are taken.
+async fn refused(store: &PostgresStore, first: u128) -> (u128, Result<Appended, StoreError>) {
+    let next = Cell::new(first);
+    until(async || {
+        let number = next.replace(next.get() + 1);
+        match timeout(SOON, store.append(batch(number, "w", &format!("r{number}")))).await.unwrap() {
+            Ok(Appended::New(_)) => None,
+            ended => Some((number, ended)),
+        }
+    })
+    .await
+}
+
+/// A write that PostgreSQL does not finish is refused in a bounded time, the store reports that it takes none, and it takes writes again
+/// by itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_hangs_ends_and_the_store_reports_it() {
+    let Some(cluster) = cluster() else { return };
+    let store = open(&cluster, "").await;
+    append(&store, batch(1, "w", "r1")).await;
+    for (first, is_frozen) in [(100, false), (200, true)] {
+        let mut frozen = None;
+        if is_frozen {
+            frozen = Some(cluster.freeze());
+        } else {
+            wait_for_standby(&cluster, "absent");
+        }
+        let (number, hung) = refused(&store, first).await;
+        assert!(matches!(hung, Err(StoreError::ReadOnly { .. })), "{hung:?}");
+        timeout(SOON, store.failed()).await.unwrap();
+        if is_frozen {
+            drop(frozen.take());
+        } else {
+            wait_for_standby(&cluster, "");
+        }
+        timeout(SOON, store.healed()).await.unwrap();
+        let again = store.append(batch(number, "w", &format!("r{number}"))).await;
+        assert!(matches!(again, Ok(Appended::New(_) | Appended::Known(_))), "{again:?}");
+    }
+}
+
+/// A commit whose wait for the standby is cancelled is not acknowledged, also where the role asks for no warnings.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_the_standby_may_lack_is_not_acknowledged() {
+    let Some(cluster) = cluster() else { return };
+    let address = format!("{}&options=-cclient_min_messages%3Derror", cluster.address("store"));
+    let store = PostgresStore::open(&Address::parse(&address).unwrap()).await.unwrap();
+    append(&store, batch(1, "w", "r1")).await;
+    wait_for_standby(&cluster, "absent");
+    let cancel = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    let cancelled = until(async || (cluster.sql("postgres", cancel) != "0").then_some(()));
+    let appended = async {
+        let (appended, ()) = tokio::join!(refused(&store, 2), cancelled);
+        appended
+    };
+    let (_, appended) = timeout(SOON, appended).await.unwrap();
+    assert!(matches!(appended, Err(StoreError::ReadOnly { .. })), "{appended:?}");
+}
+
+/// A host that accepts a connection and does not answer is passed over for the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_host_does_not_hide_the_next_one() {
+    let (Some(one), Some(two)) = (cluster(), cluster()) else { return };
+    let _frozen = one.freeze();
+    let host = |cluster: &Cluster| {
+        let address = cluster.address("store");
+        let (_, host) = address.split_once("host=").unwrap();
+        host.split('&').next().unwrap().to_owned()
+    };
+    let address = format!("postgres://{USER}@/store?host={},{}&connect_timeout=1", host(&one), host(&two));
+    let opened = timeout(SOON, PostgresStore::open(&Address::parse(&address).unwrap())).await;
+    append(&opened.unwrap().unwrap(), batch(1, "w", "r1")).await;
+}
