@@ -89,7 +89,7 @@ async fn a_locked_workspace_fails_no_write_in_another_one() {
         }
     }
     let failed = timeout(SOON, waiting.join_next()).await.unwrap().unwrap().unwrap();
-    assert!(matches!(&failed, Err(StoreError::Failed { cause, .. }) if cause.contains("lock")), "{failed:?}");
+    assert!(matches!(&failed, Err(StoreError::Busy { cause }) if cause.contains("lock")), "{failed:?}");
     run(&client, "ROLLBACK").await;
     append(&store, batch(11, "w", "r1")).await;
     assert_eq!(store.newest(workspace("w")).await, Ok(Some(Revision(2))));
@@ -143,6 +143,41 @@ async fn an_upload_with_a_hole_becomes_no_blob() {
         "{committed:?}"
     );
     assert_eq!(store.blob_sizes(workspace("w"), vec![blob.sha256]).await, Ok(vec![None]));
+}
+
+/// Of two servers that write one upload, the one that resumed it last has it: chunks of the other change nothing, before the upload is a
+/// blob and after, and what the other gives up leaves the blob whole.
+#[tokio::test]
+async fn an_upload_that_another_server_resumed_is_left_to_it() {
+    let Some(database) = Database::new() else { return };
+    let (former, latter) = (database.open().await, database.open().await);
+    let (upload, w) = (UploadId(Uuid::from_u128(7)), workspace("w"));
+    let blob = BlobRef { size_bytes: 6, ..sample::blob().0 };
+    former.claim_upload(upload, w.clone(), blob).await.unwrap();
+    former.put_chunk(upload, 0, b"abc".as_slice().into()).await.unwrap();
+    assert_eq!(latter.upload_chunk(upload, 0).await.unwrap().unwrap(), b"abc".as_slice());
+    let late = async || {
+        for index in [0, 1] {
+            assert!(former.put_chunk(upload, index, b"xyz".as_slice().into()).await.is_err());
+        }
+    };
+    late().await;
+    former.release_upload(upload, w.clone(), blob.sha256).await.unwrap();
+    assert!(matches!(former.commit_upload(upload, w.clone(), blob).await, Err(StoreError::Busy { .. })));
+    latter.put_chunk(upload, 1, b"def".as_slice().into()).await.unwrap();
+    latter.commit_upload(upload, w.clone(), blob).await.unwrap();
+    late().await;
+    former.release_upload(upload, w.clone(), blob.sha256).await.unwrap();
+    former.commit_upload(upload, w.clone(), blob).await.unwrap();
+    former.sweep_blobs(UnixMillis(0)).await.unwrap();
+    let mut tasks = JoinSet::new();
+    let client = connect(&database, &mut tasks).await;
+    run(&client, "INSERT INTO uploads (id, dropped) SELECT upload, true FROM blobs").await;
+    former.sweep_blobs(UnixMillis(0)).await.unwrap();
+    for (index, bytes) in [(0, b"abc"), (1, b"def")] {
+        let chunk = latter.blob_chunk(w.clone(), blob.sha256, index).await.unwrap();
+        assert_eq!(chunk.unwrap(), bytes.as_slice());
+    }
 }
 
 /// A write that arrives while the last of a workspace is removed is refused for that, or is one in a new workspace.

@@ -134,7 +134,8 @@ async fn remove_chunks(database: &Database) -> Result<bool, Fault> {
         return Ok(false);
     };
     let upload: Uuid = get(&row, 0)?;
-    let sql = "DELETE FROM chunks WHERE upload = $1 AND index IN \
+    // Chunks of a blob stay, also where an upload of the same name is dropped.
+    let sql = "DELETE FROM chunks WHERE upload = $1 AND NOT EXISTS (SELECT FROM blobs WHERE upload = $1) AND index IN \
         (SELECT index FROM chunks WHERE upload = $1 ORDER BY index LIMIT $2)";
     let removed = transaction.change(sql, &[&upload, &CHUNKS]).await?;
     if i64::try_from(removed).unwrap_or(i64::MAX) < CHUNKS {

@@ -1,5 +1,6 @@
 //! Uploads and blobs. Chunks are kept under the name of their upload; the transaction that makes an upload a blob counts them, so that
-//! no blob lacks one. Every transaction locks the row of its workspace first.
+//! no blob lacks one. Every transaction locks the row of its workspace first. One server at a time writes an upload: that which
+//! began it, or which resumed it last.
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
@@ -66,11 +67,11 @@ pub(super) async fn claim(
     if is_other {
         transaction.change(UNCLAIM, &[&w, &sha256, &true]).await?;
     }
-    let claim = "INSERT INTO uploads (id, workspace, digest, size) VALUES ($1, $2, $3, $4) \
+    let claim = "INSERT INTO uploads (id, workspace, digest, size, writer) VALUES ($1, $2, $3, $4, $5) \
         ON CONFLICT (id) DO UPDATE SET workspace = excluded.workspace, digest = excluded.digest, size = excluded.size, \
-        dropped = false";
+        writer = excluded.writer, dropped = false";
     let size = column(blob.size_bytes);
-    transaction.change(claim, &[&upload.0, &w, &sha256, &size]).await?;
+    transaction.change(claim, &[&upload.0, &w, &sha256, &size, &database.writer]).await?;
     use_bytes(&transaction, workspace, size - replaced).await?;
     transaction.commit().await
 }
@@ -85,8 +86,8 @@ pub(super) async fn release(
     let transaction = database.begin().await?;
     lock_found(&transaction, workspace).await?;
     release_in(&transaction, upload, workspace, digest).await?;
-    let drop_it = "UPDATE uploads SET dropped = true WHERE id = $1 AND workspace IS NULL";
-    transaction.change(drop_it, &[&upload.0]).await?;
+    let drop_it = "UPDATE uploads SET dropped = true WHERE id = $1 AND workspace IS NULL AND writer = $2";
+    transaction.change(drop_it, &[&upload.0, &database.writer]).await?;
     transaction.commit().await
 }
 
@@ -97,49 +98,68 @@ async fn release_in(
     digest: Sha256Digest,
 ) -> Result<(), Fault> {
     let sql = "UPDATE uploads SET workspace = NULL, digest = NULL WHERE id = $1 AND workspace = $2 AND digest = $3 \
-        RETURNING size";
-    let values: Values<'_> = &[&upload.0, &workspace.as_str(), &digest.as_bytes().as_slice()];
+        AND writer = $4 RETURNING size";
+    let writer = transaction.writer();
+    let values: Values<'_> = &[&upload.0, &workspace.as_str(), &digest.as_bytes().as_slice(), &writer];
     if let Some(row) = transaction.row(sql, values).await? {
         use_bytes(transaction, workspace, -get::<i64>(&row, 0)?).await?;
     }
     Ok(())
 }
 
-const CHUNK: &str = "INSERT INTO chunks (upload, index, bytes) SELECT id, $2, $3 FROM u \
+/// Begins an upload, unless there is one, or a blob is made of it.
+const BEGIN_UPLOAD: &str = "INSERT INTO uploads (id, writer) SELECT $1, $2 \
+    WHERE NOT EXISTS (SELECT FROM blobs WHERE upload = $1) ON CONFLICT (id) DO NOTHING";
+
+/// Keeps a chunk. That no blob is made of the upload is looked at again: `BEGIN_UPLOAD` may have waited for the transaction that made one.
+const CHUNK: &str = "WITH u AS (UPDATE uploads SET touched = now() WHERE id = $1 AND writer = $2 AND NOT dropped \
+        AND NOT EXISTS (SELECT FROM blobs WHERE upload = $1) RETURNING id) \
+    INSERT INTO chunks (upload, index, bytes) SELECT id, $3, $4 FROM u \
     ON CONFLICT (upload, index) DO UPDATE SET bytes = excluded.bytes";
 
 /// Takes a chunk of an upload. Everything is sent together, and PostgreSQL is waited for once.
 pub(super) async fn put_chunk(database: &Database, upload: UploadId, index: u32, bytes: &Bytes) -> Result<(), Fault> {
-    let noted = match index {
-        0 => {
-            "INSERT INTO uploads (id) VALUES ($1) ON CONFLICT (id) DO UPDATE SET touched = now() WHERE NOT uploads.dropped \
-             RETURNING id"
-        }
-        _ => "UPDATE uploads SET touched = now() WHERE id = $1 AND NOT dropped RETURNING id",
-    };
     let mut client = database.client().await?;
-    let put = client.statement(&format!("WITH u AS ({noted}) {CHUNK}")).await?;
+    let (start, put) = (client.statement(BEGIN_UPLOAD).await?, client.statement(CHUNK).await?);
     client.set_idle(false);
     let object = client.object()?;
-    let (index, bytes) = (i64::from(index), &**bytes);
-    let values: Values<'_> = &[&upload.0, &index, &bytes];
+    let (is_first, number, bytes) = (index == 0, i64::from(index), &**bytes);
+    let by: Values<'_> = &[&upload.0, &database.writer];
+    let values: Values<'_> = &[&upload.0, &database.writer, &number, &bytes];
+    let start = async { if is_first { object.execute(&start, by).await } else { Ok(0) } };
     database.counts.other_commit();
     let mut changed = 0;
     let sent = async {
-        let (began, put, ended) = tokio::join!(
+        let (began, started, put, ended) = tokio::join!(
             biased;
             object.batch_execute(BEGIN),
+            start,
             object.execute(&put, values),
             object.batch_execute("COMMIT"),
         );
-        changed = began.and(put)?;
+        changed = began.and(started).and(put)?;
         Ok(ended?)
     };
     let put = database.commit(sent).await;
     // Whatever failed, the commit ended the transaction.
     client.set_idle(!matches!(put, Err(Fault::Unavailable(_))));
     put?;
-    if changed == 0 { Err(gone()) } else { Ok(()) }
+    drop(client);
+    if changed == 0 { Err(not_ours(database, upload).await) } else { Ok(()) }
+}
+
+/// Why this server cannot go on with an upload.
+async fn not_ours(database: &Database, upload: UploadId) -> Fault {
+    let other = "SELECT 1 FROM uploads WHERE id = $1 AND writer <> $2 AND NOT dropped";
+    match database.read(other, &[&upload.0, &database.writer]).await {
+        Ok(rows) if rows.is_empty() => gone(),
+        Ok(_) => taken(),
+        Err(error) => error.into(),
+    }
+}
+
+fn taken() -> Fault {
+    StoreError::Busy { cause: "the upload is resumed through another server".to_owned() }.into()
 }
 
 /// Refuses an upload that was dropped meanwhile: by a sweep, or because the store was opened again.
@@ -162,7 +182,8 @@ pub(super) async fn commit(
     let (w, sha256) = (workspace.as_str(), blob.sha256.as_bytes().as_slice());
     let there = "SELECT 1 FROM blobs WHERE workspace = $1 AND digest = $2";
     if transaction.row(there, &[&w, &sha256]).await?.is_some() {
-        transaction.change("UPDATE uploads SET dropped = true WHERE id = $1", &[&upload.0]).await?;
+        let drop_it = "UPDATE uploads SET dropped = true WHERE id = $1 AND writer = $2";
+        transaction.change(drop_it, &[&upload.0, &database.writer]).await?;
         let noted = "UPDATE blobs SET seen = greatest(seen, $3) WHERE workspace = $1 AND digest = $2";
         transaction.change(noted, &[&w, &sha256, &until(now)]).await?;
         return transaction.commit().await;
@@ -180,9 +201,10 @@ pub(super) async fn commit(
 
 /// Looks whether every chunk of an upload is there.
 async fn check(transaction: &Transaction<'_>, upload: UploadId, size: u64) -> Result<(), Fault> {
-    let lock = "SELECT 1 FROM uploads WHERE id = $1 AND NOT dropped FOR UPDATE";
-    if transaction.row(lock, &[&upload.0]).await?.is_none() {
-        return Err(gone());
+    let lock = "SELECT writer = $2 FROM uploads WHERE id = $1 AND NOT dropped FOR UPDATE";
+    let row = transaction.row(lock, &[&upload.0, &transaction.writer()]).await?.ok_or_else(gone)?;
+    if !get::<Option<bool>>(&row, 0)?.unwrap_or(false) {
+        return Err(taken());
     }
     let counted = "SELECT count(*), coalesce(max(index) + 1, 0), coalesce(sum(octet_length(bytes)), 0)::bigint \
         FROM chunks WHERE upload = $1";
@@ -231,15 +253,27 @@ async fn note_upload(database: &Database, upload: UploadId, now: UnixMillis) -> 
     transaction.commit().await
 }
 
-/// One chunk of an upload that can be resumed.
+/// One chunk of an upload that can be resumed. The call for the first one makes this server the one that writes the upload: what it
+/// reads from then on no other server changes.
 pub(super) async fn upload_chunk(
     database: &Database,
     upload: UploadId,
     index: u32,
 ) -> Result<Option<Bytes>, StoreError> {
+    if index == 0 {
+        database.write(|| resume(database, upload)).await?;
+    }
     let sql = "SELECT c.bytes FROM uploads u JOIN chunks c ON c.upload = u.id \
         WHERE u.id = $1 AND NOT u.dropped AND c.index = $2";
     chunk(&database.read(sql, &[&upload.0, &i64::from(index)]).await?)
+}
+
+async fn resume(database: &Database, upload: UploadId) -> Result<(), Fault> {
+    let transaction = database.begin().await?;
+    let sql = "UPDATE uploads SET writer = $2 WHERE id = $1 AND workspace IS NOT NULL AND NOT dropped \
+        AND writer IS DISTINCT FROM $2";
+    transaction.change(sql, &[&upload.0, &database.writer]).await?;
+    transaction.commit().await
 }
 
 /// One chunk of a blob.

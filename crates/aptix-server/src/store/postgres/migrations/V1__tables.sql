@@ -165,6 +165,7 @@ CREATE TABLE blobs (
     PRIMARY KEY (workspace, digest)
 );
 
+CREATE INDEX blobs_of_uploads ON blobs (upload);
 CREATE INDEX blobs_unnamed ON blobs (seen, workspace, digest) WHERE names = 0;
 
 CREATE TABLE batch_blobs (
@@ -175,13 +176,14 @@ CREATE TABLE batch_blobs (
 );
 
 -- An upload that is not a blob yet. One with a workspace can be resumed, the others are removed with time; one that is dropped is
--- only still there until its chunks are removed.
+-- only still there until its chunks are removed. `writer` names the server that writes it: no other one adds chunks or ends it.
 CREATE TABLE uploads (
     id uuid PRIMARY KEY,
     workspace text COLLATE "C",
     digest bytea,
     size bigint NOT NULL DEFAULT 0,
     seen bigint NOT NULL DEFAULT 0,
+    writer uuid,
     touched timestamptz NOT NULL DEFAULT now(),
     dropped boolean NOT NULL DEFAULT false
 );
