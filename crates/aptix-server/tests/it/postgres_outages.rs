@@ -1,6 +1,7 @@
 //! The store in PostgreSQL while the database accepts connections and does not answer, or does not confirm a commit.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_server::store::postgres::PostgresStore;
@@ -22,9 +23,9 @@ fn cluster() -> Option<Cluster> {
 }
 
 /// The store of a cluster, whose writes may take a second.
-async fn open(cluster: &Cluster, parameters: &str) -> PostgresStore {
-    let address = Address::parse(&format!("{}{parameters}", cluster.address("store"))).unwrap();
-    PostgresStore::open(&address.with_write_limit(Duration::from_secs(1))).await.unwrap()
+async fn open(cluster: &Cluster) -> Arc<PostgresStore> {
+    let address = Address::parse(&cluster.address("store")).unwrap();
+    Arc::new(PostgresStore::open(&address.with_write_limit(Duration::from_secs(1))).await.unwrap())
 }
 
 /// Has commits wait for a standby that there is not, or for none.
@@ -51,7 +52,7 @@ async fn refused(store: &PostgresStore, first: u128) -> (u128, Result<Appended, 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_hangs_ends_and_the_store_reports_it() {
     let Some(cluster) = cluster() else { return };
-    let store = open(&cluster, "").await;
+    let store = open(&cluster).await;
     append(&store, batch(1, "w", "r1")).await;
     for (first, is_frozen) in [(100, false), (200, true)] {
         let mut frozen = None;
@@ -79,7 +80,7 @@ async fn a_write_that_hangs_ends_and_the_store_reports_it() {
 async fn a_commit_that_the_standby_may_lack_is_not_acknowledged() {
     let Some(cluster) = cluster() else { return };
     let address = format!("{}&options=-cclient_min_messages%3Derror", cluster.address("store"));
-    let store = PostgresStore::open(&Address::parse(&address).unwrap()).await.unwrap();
+    let store = Arc::new(PostgresStore::open(&Address::parse(&address).unwrap()).await.unwrap());
     append(&store, batch(1, "w", "r1")).await;
     wait_for_standby(&cluster, "absent");
     let cancel = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
@@ -104,5 +105,5 @@ async fn a_frozen_host_does_not_hide_the_next_one() {
     };
     let address = format!("postgres://{USER}@/store?host={},{}&connect_timeout=1", host(&one), host(&two));
     let opened = timeout(SOON, PostgresStore::open(&Address::parse(&address).unwrap())).await;
-    append(&opened.unwrap().unwrap(), batch(1, "w", "r1")).await;
+    append(&Arc::new(opened.unwrap().unwrap()), batch(1, "w", "r1")).await;
 }
