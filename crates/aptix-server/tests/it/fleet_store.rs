@@ -19,7 +19,7 @@ use crate::until::until;
 
 const LONG: Duration = Duration::from_secs(3600);
 
-fn member(number: u128) -> Member {
+pub(crate) fn member(number: u128) -> Member {
     let address = (number != 2).then(|| format!("http://server-{number}"));
     Member { id: ServerId(Uuid::from_u128(number)), address, secret: format!("secret {number}") }
 }
@@ -42,7 +42,7 @@ fn holder(server: u128) -> Holder {
     }
 }
 
-fn grant(server: u128, secret: u8, held: Option<u8>) -> Grant {
+pub(crate) fn grant(server: u128, secret: u8, held: Option<u8>) -> Grant {
     Grant { workspace: workspace("w"), secret: digest(secret), held: held.map(digest), holder: holder(server) }
 }
 
@@ -127,6 +127,9 @@ async fn what_changes_is_seen(a: Arc<dyn Store>, b: Arc<dyn Store>) {
     let made = tokens(&b).await;
     assert_ne!(made, before);
     let ended = Ended { at: UnixMillis(5), how: Ending::Revoked };
+    assert!(b.begin_deletion(w(), ended).await.is_err(), "an agent serves it");
+    assert!(seen(&b).await[1].is_some(), "it is not being deleted");
+    a.release_lease(w(), 1).await.unwrap();
     assert_eq!(a.begin_deletion(w(), ended).await, Ok(Some(vec!["t".parse().unwrap()])));
     hint(&mut hints, |hint| *hint == Hint::Tokens).await;
     hint(&mut hints, |hint| *hint == Hint::Workspace(w())).await;

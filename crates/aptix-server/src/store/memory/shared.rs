@@ -1,6 +1,7 @@
 //! A store in memory that several servers share: for tests of what they do together.
 
 use std::collections::HashMap;
+use std::future::ready;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -231,6 +232,12 @@ impl Wrapper for SharedMemory {
     }
 
     fn begin_deletion(&self, workspace: WorkspaceId, ended: Ended) -> Answer<'_, Option<Vec<TokenName>>> {
+        let fleet = self.fleet();
+        if let Some((_, holder)) = fleet.held.get(&workspace).filter(|(_, holder)| fleet.lives(holder.server)) {
+            let cause = format!("agent {} took the lease of workspace {workspace}", holder.agent);
+            return Box::pin(ready(Err(StoreError::Failed { action: "begin a deletion", cause })));
+        }
+        drop(fleet);
         let begun = self.change(Hint::Tokens, |store| store.begin_deletion(workspace.clone(), ended));
         let mut fleet = self.fleet();
         *fleet.deleted.entry(workspace.clone()).or_default() += 1;

@@ -15,7 +15,13 @@ use crate::store::fleet::Hint;
 /// Rows that one transaction removes.
 const MOST: i64 = 256;
 
+const SERVED: &str = "SELECT l.agent FROM leases l JOIN servers s ON s.id = l.server AND s.until > clock_timestamp() \
+    WHERE l.workspace = $1";
+
 /// Begins a deletion; answers the tokens that end with it, or `None` if there is no such workspace.
+///
+/// # Errors
+/// While an agent holds the lease of the workspace through a server that lives.
 pub(super) async fn begin(
     database: &Database,
     workspace: &WorkspaceId,
@@ -29,6 +35,11 @@ pub(super) async fn begin(
     if is_deleting || !is_known {
         transaction.roll_back().await?;
         return Ok(is_deleting.then(Vec::new));
+    }
+    // Leases are granted under the lock of this row: none is granted between this look and the mark.
+    if let Some(row) = transaction.row(SERVED, &[&workspace.as_str()]).await? {
+        let agent: &str = get(&row, 0)?;
+        return Err(Fault::Conflict(format!("agent {agent} took the lease of workspace {workspace}")));
     }
     transaction.change("UPDATE workspaces SET deleting = true WHERE name = $1", &[&workspace.as_str()]).await?;
     transaction.change("DELETE FROM leases WHERE workspace = $1", &[&workspace.as_str()]).await?;
