@@ -26,7 +26,10 @@ const JOIN: &str =
 const RENEW: &str =
     "UPDATE servers SET until = clock_timestamp() + $2 * interval '1 ms' WHERE id = $1 AND until > clock_timestamp()";
 const OTHERS: &str = "SELECT id, address, secret FROM servers WHERE id <> $1 AND until > clock_timestamp()";
-const FORGET: &str = "DELETE FROM servers WHERE until < clock_timestamp() - $1 * interval '1 ms'";
+/// A lease that another transaction changes at this moment is not removed: another server takes it, or it ends there.
+const FORGET: &str = "WITH dead AS (DELETE FROM servers WHERE until < clock_timestamp() - $1 * interval '1 ms' RETURNING id), \
+    held AS (SELECT l.workspace, l.server FROM leases l JOIN dead d ON d.id = l.server FOR UPDATE OF l SKIP LOCKED) \
+    DELETE FROM leases l USING held h WHERE l.workspace = h.workspace AND l.server = h.server";
 const HOLDER: &str = "SELECT l.agent, l.since, l.presence, s.id, s.address, s.secret FROM leases l \
     JOIN servers s ON s.id = l.server AND s.until > clock_timestamp() WHERE l.workspace = $1";
 const RELEASE: &str = "DELETE FROM leases WHERE (workspace, epoch) IN \
