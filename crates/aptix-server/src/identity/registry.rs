@@ -191,6 +191,7 @@ impl Registry {
         match added {
             TokenAdded::New => Ok((token, secret)),
             TokenAdded::NameUsed => Err(Refusal::denied(name_used(&token.name))),
+            TokenAdded::CertificateUsed(other) => Err(Refusal::denied(certificate_used(&other))),
             TokenAdded::TooMany => Err(Refusal::denied(too_many())),
             TokenAdded::NoWorkspace => match &token.scope {
                 Scope::One(workspace) => Err(Refusal::denied(no_workspace(workspace))),

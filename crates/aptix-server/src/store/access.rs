@@ -38,12 +38,15 @@ impl Tokens {
 }
 
 /// What came of adding a token.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TokenAdded {
     /// It is kept.
     New,
     /// Its name belongs to another one, which may have ended.
     NameUsed,
+    /// This token, which has not ended, is for the same certificate. A store that several servers share detects it; the registry of a
+    /// single server knows every token.
+    CertificateUsed(TokenName),
     /// There is no such workspace as it is for.
     NoWorkspace,
     /// There are [`TOKENS`] already.

@@ -146,9 +146,12 @@ impl<'a> Import<'a> {
                     aptix_model::token::Scope::All => None,
                     aptix_model::token::Scope::One(workspace) => Some(workspace.as_str()),
                 };
-                let sql = "INSERT INTO tokens (name, workspace, record) VALUES ($1, $2, $3)";
-                let record = token_record::encode(&kept);
-                self.transaction.change(sql, &[&kept.token.name.as_str(), &workspace, &&*record]).await.map(drop)
+                let sql = "INSERT INTO tokens (name, workspace, proof, record) VALUES ($1, $2, $3, $4)";
+                let (proof, record) = (kept.digest.as_bytes().as_slice(), token_record::encode(&kept));
+                self.transaction
+                    .change(sql, &[&kept.token.name.as_str(), &workspace, &proof, &&*record])
+                    .await
+                    .map(drop)
             }
             Item::Workspace(facts) => {
                 self.close().await?;

@@ -45,7 +45,8 @@ fn read(row: &tokio_postgres::Row) -> Result<(&str, &[u8]), StoreError> {
     both().map_err(Fault::into_error)
 }
 
-/// Keeps a new token, unless its name was ever used, or it is for a workspace that there is not.
+/// Keeps a new token, unless its name was ever used, it is for a workspace that does not exist, or another token is for the same
+/// certificate.
 pub(super) async fn add(database: &Database, kept: &KeptToken) -> Result<TokenAdded, Fault> {
     let transaction = database.begin().await?;
     let workspace = match &kept.token.scope {
@@ -61,16 +62,38 @@ pub(super) async fn add(database: &Database, kept: &KeptToken) -> Result<TokenAd
     let counted = counted.ok_or_else(|| Fault::Failed("the tokens were not counted".to_owned()))?;
     let others = usize::try_from(get::<i64>(&counted, 1)?).unwrap_or(TOKENS);
     let added = added(&kept.token, get(&counted, 0)?, others, |_| has_workspace);
+    let added = match added {
+        TokenAdded::New => with_proof(&transaction, kept).await?.map_or(added, TokenAdded::CertificateUsed),
+        refused => refused,
+    };
     if added != TokenAdded::New {
         transaction.roll_back().await?;
         return Ok(added);
     }
     transaction.change("UPDATE store_facts SET tokens_needed = true, tokens = tokens + 1", &[]).await?;
-    let insert = "INSERT INTO tokens (name, workspace, record) VALUES ($1, $2, $3)";
-    transaction.change(insert, &[&kept.token.name.as_str(), &workspace, &&*encode(kept)]).await?;
+    let insert = "INSERT INTO tokens (name, workspace, proof, record) VALUES ($1, $2, $3, $4)";
+    let (name, proof) = (kept.token.name.as_str(), kept.digest.as_bytes().as_slice());
+    transaction.change(insert, &[&name, &workspace, &proof, &&*encode(kept)]).await?;
     transaction.commit().await?;
     database.mouth.tell(Hint::Tokens);
     Ok(added)
+}
+
+/// The name of a token of use that is for the certificate of a new one.
+async fn with_proof(transaction: &Transaction<'_>, new: &KeptToken) -> Result<Option<TokenName>, Fault> {
+    if new.token.certificate.is_none() {
+        return Ok(None);
+    }
+    let sql = "SELECT record FROM tokens WHERE proof = $1";
+    for row in transaction.rows(sql, &[&new.digest.as_bytes().as_slice()]).await? {
+        // A damaged record is of no use to its holder.
+        if let Ok(kept) = decode(get(&row, 0)?)
+            && kept.token.is_good(new.token.created)
+        {
+            return Ok(Some(kept.token.name));
+        }
+    }
+    Ok(None)
 }
 
 /// Ends a token, unless it has ended.

@@ -148,9 +148,12 @@ CREATE TABLE tokens (
     name text COLLATE "C" PRIMARY KEY,
     -- The one workspace that it is for.
     workspace text COLLATE "C",
+    -- SHA-256 of what proves who its holder is: of its secret, or of the name of a certificate.
+    proof bytea NOT NULL,
     record bytea NOT NULL
 );
 
+CREATE INDEX tokens_of_proof ON tokens (proof);
 CREATE INDEX tokens_of_one ON tokens (workspace) WHERE workspace IS NOT NULL;
 
 -- `names` counts the batches and the files that name the blob; `seen` is until when it stays although none does, in
