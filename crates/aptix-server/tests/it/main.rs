@@ -55,7 +55,10 @@ mod plan_store;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "postgres")]
+mod postgres_groups;
+#[cfg(feature = "postgres")]
 mod postgres_outages;
+#[cfg(feature = "postgres")]
 mod postgres_store;
 mod prepared;
 mod process;

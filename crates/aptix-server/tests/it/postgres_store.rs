@@ -10,9 +10,11 @@ use aptix_model::id::{Revision, Uuid};
 use aptix_model::path::RootedPath;
 use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::state::BatchState;
-use aptix_model::token::{Ended, Ending};
+use aptix_model::token::{Ended, Ending, Role, Scope};
+use aptix_server::store::access::TokenAdded;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::embedded::restore::{RestoredTokens, restore};
+use aptix_server::store::fleet::{Grant, Granted};
 use aptix_server::store::postgres::PostgresStore;
 use aptix_server::store::postgres::address::Address;
 use aptix_server::store::retention::{Age, HeldBy, Limits, Retention};
@@ -22,24 +24,25 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, NoTls};
 
 use crate::cluster::Database;
+use crate::fleet_store;
 use crate::sample::{self, file};
 use crate::store_contract::{append, batch, step, workspace};
 
-const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// A connection beside those of the store.
-async fn connect(database: &Database, tasks: &mut JoinSet<()>) -> Client {
+pub(crate) async fn connect(database: &Database, tasks: &mut JoinSet<()>) -> Client {
     let address = Address::parse(&database.address).unwrap();
     let (client, connection) = address.config().connect(NoTls).await.unwrap();
     tasks.spawn(async move { drop(connection.await) });
     client
 }
 
-async fn run(client: &Client, sql: &str) {
+pub(crate) async fn run(client: &Client, sql: &str) {
     client.batch_execute(sql).await.unwrap();
 }
 
-async fn end(store: &Arc<PostgresStore>, record: &BatchRecord) -> BatchRecord {
+pub(crate) async fn end(store: &Arc<PostgresStore>, record: &BatchRecord) -> BatchRecord {
     match store.transition(step(record, BatchState::Applied)).await {
         Ok(Transitioned::Done(batch)) => batch,
         other => panic!("the step is taken, and not {other:?}"),
@@ -94,6 +97,51 @@ async fn a_locked_workspace_fails_no_write_in_another_one() {
     append(&store, batch(11, "w", "r1")).await;
     assert_eq!(store.newest(workspace("w")).await, Ok(Some(Revision(2))));
     assert_eq!(store.newest(workspace("v")).await, Ok(Some(Revision(11))));
+}
+
+/// A certificate has one token, whichever servers make one for it at once; one that has ended or expired gives it away.
+#[tokio::test]
+async fn a_certificate_has_one_token() {
+    let Some(database) = Database::new() else { return };
+    let stores = [database.open().await, database.open().await];
+    let token = |name: &str, created: u64, expires: Option<u64>| {
+        let mut kept = sample::token(name, Role::Reader, Scope::All);
+        kept.token.certificate = Some("dns:laptop".parse().unwrap());
+        (kept.token.created, kept.token.expires) = (UnixMillis(created), expires.map(UnixMillis));
+        kept.digest = Sha256Digest::EMPTY;
+        kept
+    };
+    let added = tokio::join!(stores[0].add_token(token("a", 5, None)), stores[1].add_token(token("b", 5, None)));
+    let name = match added {
+        (Ok(TokenAdded::New), Ok(TokenAdded::CertificateUsed(name))) if name.as_str() == "a" => name,
+        (Ok(TokenAdded::CertificateUsed(name)), Ok(TokenAdded::New)) if name.as_str() == "b" => name,
+        other => panic!("{other:?}"),
+    };
+    stores[1].end_token(name, Ended { at: UnixMillis(6), how: Ending::Revoked }).await.unwrap();
+    assert_eq!(stores[0].add_token(token("c", 7, Some(9))).await, Ok(TokenAdded::New));
+    let used = stores[1].add_token(token("d", 8, None)).await.unwrap();
+    assert_eq!(used, TokenAdded::CertificateUsed("c".parse().unwrap()));
+    assert_eq!(stores[1].add_token(token("d", 9, None)).await, Ok(TokenAdded::New));
+}
+
+/// The leases of a server that died long ago are removed with it when another one starts; those of servers that live stay.
+#[tokio::test]
+async fn leases_of_dead_servers_are_forgotten() {
+    let Some(database) = Database::new() else { return };
+    let (store, mut tasks) = (database.open().await, JoinSet::new());
+    let long = Duration::from_secs(3600);
+    for number in [1, 2] {
+        store.join(fleet_store::member(number), long).await.unwrap();
+        let grant = Grant { workspace: workspace(&format!("w{number}")), ..fleet_store::grant(number, 1, None) };
+        assert_eq!(store.take_lease(grant).await, Ok(Granted::Epoch(1)));
+    }
+    let client = connect(&database, &mut tasks).await;
+    let die = "UPDATE servers SET until = now() - interval '2 hours' WHERE id = $1";
+    client.execute(die, &[&fleet_store::member(1).id.0]).await.unwrap();
+    store.join(fleet_store::member(3), long).await.unwrap();
+    let left = client.query("SELECT workspace FROM leases", &[]).await.unwrap();
+    assert_eq!(left.iter().map(|row| row.get(0)).collect::<Vec<String>>(), ["w2"]);
+    assert_eq!(client.query("SELECT FROM servers", &[]).await.unwrap().len(), 2);
 }
 
 /// Servers that start at once in an empty database make its tables once, and are on one store.

@@ -1,6 +1,6 @@
 //! The one task that writes batches, sessions and leases. It takes everything that waits, and writes it in one transaction with one
 //! commit. A workspace whose row another transaction holds is set apart: its writes are transactions of their own, so that the
-//! writes of others do not wait for it.
+//! writes of others do not wait for it. The same applies to every workspace of a group that fails, or in which no write can decide.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use super::database::{BEGIN, BEGIN_GROUP, Database};
 use super::fault::Fault;
 use super::group::{self, Ended, WRITTEN_BYTES};
 use super::job::Job;
+use super::load;
 use crate::metrics::{self, Metric};
 use crate::store::StoreError;
 
@@ -153,24 +154,27 @@ impl Committer {
 
     async fn group(&mut self, mut jobs: Vec<Job>) {
         if let Err(error) = self.database.health.admit() {
-            jobs.into_iter().for_each(|job| job.work.answer(Err(error.clone())));
+            refuse(jobs, &error);
             return;
         }
-        match twice(&self.database, BEGIN_GROUP, &mut jobs).await {
-            Ok(Ended { decided, later }) => {
-                let is_stuck = decided.is_empty() && later.len() == 1;
-                decided.into_iter().for_each(|job| job.work.answer(Ok(())));
-                if is_stuck {
-                    later.into_iter().for_each(|job| job.work.answer(Err(too_large())));
-                } else {
-                    self.later.extend(later);
-                }
+        let mut ended = twice(&self.database, BEGIN_GROUP, &mut jobs).await;
+        if matches!(ended, Err(Fault::Locked))
+            && let Ok(locked) = load::locked(&self.database, jobs.iter().map(|job| &job.workspace)).await
+        {
+            let (apart, free) = jobs.into_iter().partition(|job| locked.contains(&job.workspace));
+            self.set_apart(apart);
+            jobs = free;
+            if jobs.is_empty() {
+                return;
             }
-            Err(Fault::Locked) => self.set_apart(jobs),
-            Err(fault) => {
-                let error = self.database.fault(fault);
-                jobs.into_iter().for_each(|job| job.work.answer(Err(error.clone())));
-            }
+            ended = twice(&self.database, BEGIN_GROUP, &mut jobs).await;
+        }
+        match ended {
+            Ok(Ended { decided, later }) if decided.is_empty() => self.set_apart(later),
+            Ok(ended) => self.later.extend(answered(ended)),
+            // PostgreSQL rolled all of it back: the writes that it does not refuse are stored without the one that it does.
+            Err(Fault::Locked | Fault::Failed(_)) => self.set_apart(jobs),
+            Err(fault) => refuse(jobs, &self.database.fault(fault)),
         }
     }
 
@@ -186,21 +190,11 @@ impl Committer {
         }
     }
 
-    fn start(&mut self, workspace: WorkspaceId, mut jobs: Vec<Job>) {
+    fn start(&mut self, workspace: WorkspaceId, jobs: Vec<Job>) {
         let (database, turns) = (Arc::clone(&self.database), Arc::clone(&self.turns));
         self.running.spawn(async move {
             let _turn = turns.acquire().await;
-            match twice(&database, BEGIN, &mut jobs).await {
-                Ok(Ended { decided, later }) => {
-                    decided.into_iter().for_each(|job| job.work.answer(Ok(())));
-                    (workspace, later)
-                }
-                Err(fault) => {
-                    let error = database.fault(fault);
-                    jobs.into_iter().for_each(|job| job.work.answer(Err(error.clone())));
-                    (workspace, Vec::new())
-                }
-            }
+            (workspace, carry_out_apart(&database, jobs).await)
         });
     }
 
@@ -231,6 +225,44 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.0.health.end();
     }
+}
+
+/// Carries out the writes of a workspace that is set apart: together, or each in a transaction of its own if that fails or no write
+/// can decide. Answers the writes that are put off.
+async fn carry_out_apart(database: &Database, mut jobs: Vec<Job>) -> Vec<Job> {
+    let is_one = jobs.len() == 1;
+    match twice(database, BEGIN, &mut jobs).await {
+        Ok(Ended { decided, later }) if decided.is_empty() && !is_one => jobs = later,
+        Ok(ended) if !ended.decided.is_empty() => return answered(ended),
+        Ok(Ended { later, .. }) => {
+            refuse(later, &too_large());
+            return Vec::new();
+        }
+        Err(Fault::Failed(_)) if !is_one => {}
+        Err(fault) => {
+            refuse(jobs, &database.fault(fault));
+            return Vec::new();
+        }
+    }
+    for job in jobs {
+        let mut job = vec![job];
+        match twice(database, BEGIN, &mut job).await {
+            Ok(ended) => refuse(answered(ended), &too_large()),
+            Err(fault) => refuse(job, &database.fault(fault)),
+        }
+    }
+    Vec::new()
+}
+
+/// Answers the writes that decided; passes on those that are put off.
+fn answered(ended: Ended) -> Vec<Job> {
+    ended.decided.into_iter().for_each(|job| job.work.answer(Ok(())));
+    ended.later
+}
+
+/// Answers writes of which nothing was stored, or for which that is not certain.
+fn refuse(jobs: Vec<Job>, error: &StoreError) {
+    jobs.into_iter().for_each(|job| job.work.answer(Err(error.clone())));
 }
 
 /// Carries out a group; once more if PostgreSQL rolled it back for another transaction.

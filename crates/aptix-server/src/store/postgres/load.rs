@@ -9,14 +9,14 @@ use aptix_model::record::UnixMillis;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::database::{Lent, Values};
+use super::database::{Database, Lent, Values};
 use super::fault::Fault;
 use super::numbers::{digest, get, name, number, optional_digest};
 use super::rows::{Batch, Found, Needs, OfSession, Rows, Workspace, vanished};
 use crate::store::Lease;
 use crate::store::fleet::ServerId;
 
-/// Bytes of batches that a group reads at most, beside the first.
+/// Bytes of batches that a group reads at most, beside the first; the same for chains, beside the first chain.
 pub(super) const READ_BYTES: i64 = 32 << 20;
 
 /// Batches of a chain that are followed; more than the links of batches follow.
@@ -26,6 +26,8 @@ const CREATE: &str = "INSERT INTO workspaces (name) SELECT n FROM unnest($1::tex
     ON CONFLICT DO NOTHING RETURNING name";
 const LOCK: &str = "SELECT name, known, deleting, newest, digest, epoch, secret, roots, open_batches, used_bytes, sessions \
     FROM workspaces WHERE name = ANY($1::text[]) ORDER BY name FOR NO KEY UPDATE";
+const LOCKED: &str = "WITH free AS (SELECT name FROM workspaces WHERE name = ANY($1::text[]) FOR NO KEY UPDATE SKIP LOCKED) \
+    SELECT name FROM workspaces WHERE name = ANY($1::text[]) AND name NOT IN (SELECT name FROM free)";
 /// With the session of each batch, which a step of it may ask for. Past so many bytes a batch is answered without its content.
 const BATCHES: &str = "SELECT b.id, b.first, CASE WHEN sum(b.bytes) OVER (ORDER BY b.place) - b.bytes <= $2 THEN b.content END, \
     b.progress, b.workspace, b.session, s.record, \
@@ -34,10 +36,20 @@ const BATCHES: &str = "SELECT b.id, b.first, CASE WHEN sum(b.bytes) OVER (ORDER 
         octet_length(a.content) + octet_length(a.progress) AS bytes \
         FROM unnest($1::uuid[]) WITH ORDINALITY AS n(id, place) JOIN batches a ON a.id = n.id) AS b \
     LEFT JOIN sessions s ON s.workspace = b.workspace AND s.session = b.session ORDER BY b.place";
+/// Whole chains, by their first batches: the first of them, and as many more as take so many bytes together. Of each other chain its
+/// first batch, marked as left out.
 const CHAINS: &str = "WITH RECURSIVE chain AS (\
-        SELECT id, reverts, 1 AS depth FROM batches WHERE id = ANY($1::uuid[]) \
-        UNION SELECT b.id, b.reverts, c.depth + 1 FROM chain c JOIN batches b ON b.id = c.reverts WHERE c.depth < $2) \
-    SELECT id, first, content, progress FROM batches WHERE id IN (SELECT id FROM chain)";
+        SELECT n.root, n.place, b.id, b.reverts, 1 AS depth, octet_length(b.content) + octet_length(b.progress) AS bytes \
+            FROM unnest($1::uuid[]) WITH ORDINALITY AS n(root, place) JOIN batches b ON b.id = n.root \
+        UNION ALL SELECT c.root, c.place, b.id, b.reverts, c.depth + 1, octet_length(b.content) + octet_length(b.progress) \
+            FROM chain c JOIN batches b ON b.id = c.reverts WHERE c.depth < $2), \
+    whole AS (SELECT root, place, sum(bytes) AS bytes FROM chain GROUP BY root, place), \
+    bounded AS (SELECT root, row_number() OVER in_order > 1 AND sum(bytes) OVER in_order > $3::bigint AS is_left_out \
+        FROM whole WINDOW in_order AS (ORDER BY place)), \
+    taken AS (SELECT DISTINCT c.id FROM chain c JOIN bounded o ON o.root = c.root AND NOT o.is_left_out) \
+    SELECT b.id, b.first, CASE WHEN t.id IS NOT NULL THEN b.content END, b.progress, coalesce(o.is_left_out, false) \
+    FROM (SELECT id FROM taken UNION SELECT root FROM bounded WHERE is_left_out) AS n(id) JOIN batches b ON b.id = n.id \
+    LEFT JOIN taken t ON t.id = n.id LEFT JOIN bounded o ON o.root = n.id";
 const REQUESTS: &str = "SELECT r.workspace, r.request, r.batch FROM unnest($1::text[], $2::text[]) AS n(workspace, request) \
     JOIN requests r USING (workspace, request)";
 const HUNKS: &str = "SELECT h.workspace, h.hunk, h.batch FROM unnest($1::text[], $2::uuid[]) AS n(workspace, hunk) \
@@ -110,6 +122,17 @@ pub(super) async fn more(client: &Lent, needs: &Needs, rows: &mut Rows) -> Resul
     take(needs, loaded, rows)
 }
 
+/// Those of some workspaces whose rows other transactions hold.
+pub(super) async fn locked(
+    database: &Database,
+    workspaces: impl Iterator<Item = &WorkspaceId>,
+) -> Result<BTreeSet<WorkspaceId>, Fault> {
+    let names: BTreeSet<_> = workspaces.map(WorkspaceId::as_str).collect();
+    let names: Vec<_> = names.into_iter().collect();
+    let client = database.committing().await?;
+    client.rows(LOCKED, &[&names]).await?.iter().map(|row| name(row, 0)).collect()
+}
+
 /// What was answered, by statement.
 struct Loaded {
     batches: Vec<Row>,
@@ -165,7 +188,7 @@ impl Prepared {
         let holdings = columns(needs.holdings.iter().map(|(w, server)| (w.as_str(), server.0)));
         let values: [Values<'_>; 9] = [
             &[&batches, &READ_BYTES],
-            &[&chains, &CHAIN],
+            &[&chains, &CHAIN, &READ_BYTES],
             &[&requests.0, &requests.1],
             &[&hunks.0, &hunks.1],
             &[&sessions.0, &sessions.1],
@@ -211,13 +234,18 @@ fn take(needs: &Needs, loaded: Loaded, rows: &mut Rows) -> Result<(), Fault> {
             rows.sessions.entry((name(row, 4)?, session)).or_insert(found);
         }
     }
+    rows.chains.extend(&needs.chains);
     for row in &loaded.chains {
         take_batch(rows, row)?;
+        let (root, is_left_out) = (BatchId(get(row, 0)?), get(row, 4)?);
+        if is_left_out {
+            rows.chains.remove(&root);
+            rows.large_chains.insert(root);
+        }
     }
     for id in needs.batches.iter().chain(&needs.chains) {
         rows.batches.entry(*id).or_insert(Found::None);
     }
-    rows.chains.extend(&needs.chains);
     for row in &loaded.requests {
         rows.requests.entry((name(row, 0)?, name(row, 1)?)).or_insert(Some(BatchId(get(row, 2)?)));
     }
@@ -275,7 +303,10 @@ fn take_batch(rows: &mut Rows, row: &Row) -> Result<(), Fault> {
         Some(content) => Found::Batch(Batch { first, content, progress }),
         None => Found::TooLarge,
     };
-    rows.batches.entry(BatchId(get(row, 0)?)).or_insert(found);
+    let known = rows.batches.entry(BatchId(get(row, 0)?)).or_insert(Found::TooLarge);
+    if matches!(known, Found::TooLarge) {
+        *known = found;
+    }
     Ok(())
 }
 

@@ -115,6 +115,8 @@ pub(super) struct Rows {
     pub(super) workspaces: HashMap<WorkspaceId, Option<Workspace>>,
     pub(super) batches: HashMap<BatchId, Found>,
     pub(super) chains: HashSet<BatchId>,
+    /// Batches whose chains would take more memory than this group has left.
+    pub(super) large_chains: HashSet<BatchId>,
     pub(super) requests: HashMap<In<RequestId>, Option<BatchId>>,
     pub(super) hunks: HashMap<In<FilePatchId>, Option<BatchId>>,
     pub(super) sessions: HashMap<In<SessionId>, OfSession>,
@@ -162,6 +164,7 @@ impl Rows {
     /// Looks whether a batch is there with all that it takes back in turn.
     pub(super) fn has_chain(&self, id: Option<BatchId>) -> Result<(), Stop> {
         match id {
+            Some(id) if self.large_chains.contains(&id) => Err(Stop::Later),
             Some(id) if !self.chains.contains(&id) => load(|needs| _ = needs.chains.insert(id)),
             _ => Ok(()),
         }
