@@ -292,8 +292,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Begins to delete a workspace, durably, and ends the tokens for it alone in the same step; answers their names, or `None` if there
     /// is no such workspace. Until the deletion is done, every read answers as if there were no such workspace, and every
-    /// write in it fails with [`StoreError::BeingDeleted`]. Changes nothing if the deletion has begun. A shared store refuses it while an agent
-    /// holds the lease through a server that lives.
+    /// write in it fails with [`StoreError::BeingDeleted`]. Changes nothing if the deletion has begun. Refused while the lease is held.
     fn begin_deletion(&self, workspace: WorkspaceId, ended: Ended) -> Answer<'_, Option<Vec<TokenName>>>;
 
     /// Removes a bounded part of a workspace that is being deleted, as one step; `None` if there is no such deletion. Once it is
