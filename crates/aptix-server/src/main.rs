@@ -3,6 +3,8 @@
 mod administer;
 mod backup;
 mod check_config;
+#[cfg(feature = "postgres")]
+mod migrate;
 mod opening;
 mod reload;
 mod service_manager;
@@ -113,6 +115,10 @@ enum Command {
     Backup(BackUp),
     /// Makes a data directory, or a store in a database, of a backup
     Restore(Restore),
+    /// Moves a whole store from a data directory into a PostgreSQL database, or back. No server may use it. What was cut off goes on
+    /// when the same command is run again
+    #[cfg(feature = "postgres")]
+    Migrate(migrate::Migrate),
     /// Reads the configuration as the server would and prints what takes effect and where it comes from, or, with exit 1,
     /// everything that is wrong with it
     CheckConfig(CheckConfig),
@@ -150,6 +156,8 @@ fn carry_out(command: Command) -> anyhow::Result<ExitCode> {
         Command::Verify { data_dir, .. } => verify(&data_dir),
         Command::Backup(command) => run(backup::back_up(command)),
         Command::Restore(command) => run(backup::restore(command)),
+        #[cfg(feature = "postgres")]
+        Command::Migrate(command) => run(migrate::migrate(command)),
         Command::CheckConfig(command) => check_config(command),
         Command::Status(command) => run(administer::status(command)),
         Command::Token(command) => run(administer::token(command)),

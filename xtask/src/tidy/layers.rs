@@ -52,7 +52,7 @@ pub(super) const LAYERS: [(&str, &str); 6] = [
         identity | blob_sweep
         options
         service
-        program: config accept serve administer backup check_config opening reload service_manager
+        program: config accept serve administer backup check_config migrate opening reload service_manager
         lib: lib main",
     ),
     (

@@ -72,14 +72,14 @@ pub enum StoreError {
         /// Bytes that are free.
         free: u64,
     },
-    /// It was being restored from a backup, and is not whole.
+    /// It was being restored from a backup, or migrated, and is not whole.
     #[error(
-        "could not open the data directory: a restore into {dir} was cut off; run `aptix-server restore` into it again, or remove \
-         the directory"
+        "could not open {place}: a restore or a migration into it was cut off or is under way, and it is not whole; run the same \
+         `aptix-server restore` or `aptix-server migrate` again, or give this server another store and remove this one"
     )]
     Unrestored {
-        /// The data directory.
-        dir: String,
+        /// The data directory or the database.
+        place: String,
     },
     /// Another process uses it.
     #[error("could not open the data directory: {dir} is in use by another server; give this one another --data-dir")]

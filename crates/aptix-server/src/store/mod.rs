@@ -49,6 +49,8 @@ mod lease;
 mod links;
 pub mod memory;
 #[cfg(feature = "postgres")]
+pub mod migration;
+#[cfg(feature = "postgres")]
 pub mod postgres;
 mod records;
 pub mod retention;

@@ -47,6 +47,8 @@ mod live_files;
 mod local;
 mod logs;
 mod metrics;
+#[cfg(feature = "postgres")]
+mod migrate;
 mod other_versions;
 mod parts;
 mod paths;

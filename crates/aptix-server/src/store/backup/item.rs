@@ -27,7 +27,7 @@ pub(super) const ITEM_BYTES: usize = 256 << 20;
 /// The kind of the item that ends a backup.
 pub(super) const END: u8 = b'.';
 
-/// Why a backup cannot be used.
+/// Why a backup cannot be made or used, or a store cannot be migrated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BackupError {
     /// Its first bytes are not those of a backup.
@@ -74,9 +74,51 @@ pub enum BackupError {
         /// The name of an entry of it.
         found: String,
     },
+    /// A server uses the store that is to be migrated.
+    #[error("{place} is in use: {why}")]
+    Served {
+        /// Where the store is.
+        place: String,
+        /// By what, and what to do.
+        why: String,
+    },
+    /// There is a store where one is to be migrated into.
+    #[error("{place} has a store already: {why}; nothing was changed")]
+    Occupied {
+        /// Where the store is.
+        place: String,
+        /// Which one, and what to do.
+        why: String,
+    },
+    /// The store that was written does not read as the one that it was copied from.
+    #[error(
+        "{place} differs from the source: {why}; no server opens it; hint: run the same command again, which copies that anew"
+    )]
+    Differs {
+        /// Where the store is.
+        place: String,
+        /// The workspace in which it differs, if it is one.
+        workspace: Option<WorkspaceId>,
+        /// How it differs.
+        why: String,
+    },
     /// The store failed that it is made of, or into.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl BackupError {
+    /// Whether it was refused before anything was changed, and is no failure of the system.
+    #[must_use]
+    pub const fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Served { .. }
+                | Self::Occupied { .. }
+                | Self::NotEmpty { .. }
+                | Self::Store(StoreError::InUse { .. } | StoreError::Unrestored { .. })
+        )
+    }
 }
 
 /// One item of a backup. Those of a workspace follow its [`Item::Workspace`], in the order of the variants.

@@ -5,14 +5,20 @@
 
 mod check;
 mod codec;
+#[cfg(feature = "postgres")]
+mod compare;
 mod file;
 mod item;
 mod reader;
 mod writer;
 
+#[cfg(feature = "postgres")]
+pub(in crate::store) use self::compare::{Unequal, compare};
 pub use self::file::NewFile;
 pub use self::item::{BackupError, VERSION};
 pub(in crate::store) use self::item::{Item, StoreFacts, WorkspaceFacts};
+#[cfg(feature = "postgres")]
+pub(in crate::store) use self::reader::Report;
 pub use self::reader::verify;
 pub(in crate::store) use self::reader::{Reader, open};
 pub(in crate::store) use self::writer::Writer;

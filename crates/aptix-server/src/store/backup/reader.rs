@@ -25,7 +25,11 @@ pub(in crate::store) struct Reader<R> {
     items: u64,
     check: Check,
     has_ended: bool,
+    report: Option<Report>,
 }
+
+/// Takes how many workspaces were read whole.
+pub(in crate::store) type Report = Box<dyn FnMut(u64) + Send>;
 
 impl<R: Read> Reader<R> {
     /// Reads how a backup begins.
@@ -33,7 +37,8 @@ impl<R: Read> Reader<R> {
     /// # Errors
     /// When it cannot be read, or is no backup of this version.
     pub(in crate::store) fn begin(input: R) -> Result<Self, BackupError> {
-        let mut reader = Self { input, chain: [0; 32], at: 0, items: 0, check: Check::default(), has_ended: false };
+        let mut reader =
+            Self { input, chain: [0; 32], at: 0, items: 0, check: Check::default(), has_ended: false, report: None };
         let found = reader.take(HEADER_BYTES)?;
         let version = found.strip_prefix(MAGIC).and_then(|version| version.try_into().ok());
         let version = u64::from_be_bytes(version.ok_or(BackupError::NoBackup)?);
@@ -78,7 +83,24 @@ impl<R: Read> Reader<R> {
         self.items += 1;
         let item = codec::decode(item).map_err(damaged)?;
         self.check.item(&item).map_err(damaged)?;
+        if matches!(item, Item::Workspace(_)) {
+            self.report(1);
+        }
         Ok(Some(item))
+    }
+
+    /// Has it report each workspace that was read whole.
+    #[cfg(feature = "postgres")]
+    pub(in crate::store) fn reporting(self, report: Report) -> Self {
+        Self { report: Some(report), ..self }
+    }
+
+    /// Reports the workspaces but for so many that were only begun.
+    fn report(&mut self, begun: u64) {
+        let whole = self.check.summary.workspaces.saturating_sub(begun);
+        if let Some(report) = self.report.as_mut() {
+            report(whole);
+        }
     }
 
     /// What was read.
@@ -96,6 +118,7 @@ impl<R: Read> Reader<R> {
         let end = self.at;
         if self.take(1).map_err(|error| error.to_string())?.is_empty() {
             self.has_ended = true;
+            self.report(0);
             return Ok(());
         }
         Err(format!("the backup ends at byte {end}, and the file goes on"))

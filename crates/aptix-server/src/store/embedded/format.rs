@@ -33,7 +33,7 @@ pub(super) fn read(dir: &Path) -> Result<Option<u64>, StoreError> {
         Err(error) => return Err(own_files::failed("read the format of the data directory", &path, &error)),
     };
     if text == RESTORING {
-        return Err(StoreError::Unrestored { dir: dir.display().to_string() });
+        return Err(StoreError::Unrestored { place: format!("the data directory {}", dir.display()) });
     }
     let Some(found) = text.strip_prefix(BEFORE).and_then(|rest| rest.trim_end().parse().ok()) else {
         let why = format!("expected one line `{BEFORE}N`, found {:?}", text.chars().take(80).collect::<String>());

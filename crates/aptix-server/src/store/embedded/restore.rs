@@ -2,7 +2,11 @@
 //! as the last step: a restore that was cut off leaves a directory that no server opens, and can be run again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::io::Read;
+#[cfg(feature = "postgres")]
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, UnixMillis};
@@ -12,7 +16,7 @@ use fjall::{OwnedWriteBatch, PersistMode, Slice};
 use super::committer::Put;
 use super::format::{self, FORMAT};
 use super::keys::{self, Key};
-use super::lock::lock;
+use super::lock::{Locked, lock};
 use super::marks;
 use super::own_files;
 use super::record::{self, Counters, Happened, Head, History, Marker};
@@ -42,31 +46,84 @@ pub enum RestoredTokens {
 /// When the backup is damaged, the directory has something else in it, or the system refuses. Then it is as empty as it was.
 pub fn restore(from: &Path, dir: &Path, tokens: RestoredTokens) -> Result<Summary, BackupError> {
     let mut backup = backup::open(from)?;
-    let system = |error: std::io::Error| own_files::failed("restore into the directory", dir, &error);
-    own_files::make_dir(dir).map_err(system)?;
-    // Looked at under the lock: another restore may have filled it until now.
-    let _locked = lock(dir)?;
-    if !format::is_unrestored(dir) {
-        check_empty(dir)?;
+    let filling = Filling::begin(dir)?;
+    let summary = filling.fill(&mut backup, tokens)?;
+    filling.finish()?;
+    Ok(summary)
+}
+
+/// A directory that becomes a data directory. Until it is finished no server opens it; dropped before, it is emptied.
+#[derive(Debug)]
+pub(in crate::store) struct Filling {
+    dir: PathBuf,
+    is_finished: AtomicBool,
+    _locked: Locked,
+}
+
+impl Filling {
+    /// Takes a directory that is new, empty, or left by another one that was cut off, and empties it.
+    ///
+    /// # Errors
+    /// When it has something else in it, or the system refuses.
+    pub(in crate::store) fn begin(dir: &Path) -> Result<Self, BackupError> {
+        let system = |error: std::io::Error| own_files::failed("restore into the directory", dir, &error);
+        own_files::make_dir(dir).map_err(system)?;
+        // Looked at under the lock: another restore may have filled it until now.
+        let locked = lock(dir)?;
+        if !format::is_unrestored(dir) {
+            check_empty(dir)?;
+        }
+        format::begin_restore(dir)?;
+        let filling = Self { dir: dir.to_owned(), is_finished: AtomicBool::new(false), _locked: locked };
+        own_files::clear(dir).map_err(system)?;
+        Ok(filling)
     }
-    format::begin_restore(dir)?;
-    own_files::clear(dir).map_err(system)?;
-    let restored = fill(&mut backup, dir, tokens);
-    let restored = restored.and_then(|summary| {
-        dir.canonicalize()
-            .ok()
-            .as_deref()
-            .and_then(Path::parent)
-            .map_or(Ok(()), own_files::sync_dir)
-            .map_err(system)?;
+
+    /// Writes all of a backup.
+    ///
+    /// # Errors
+    /// When it is damaged, or the system refuses.
+    pub(in crate::store) fn fill(
+        &self,
+        backup: &mut backup::Reader<impl Read>,
+        tokens: RestoredTokens,
+    ) -> Result<Summary, BackupError> {
+        fill(backup, &self.dir, tokens)
+    }
+
+    /// Reads back what was written.
+    ///
+    /// # Errors
+    /// When it cannot be read, or written on.
+    #[cfg(feature = "postgres")]
+    pub(in crate::store) fn back_up(&self, out: Box<dyn Write + Send>) -> Result<Summary, StoreError> {
+        let tables = Tables::open(&self.dir, guard::Opening::default().open_files)?;
+        let history = tables.begin()?;
+        tables.now().back_up(history, &Needed::of(&self.dir), out)
+    }
+
+    /// Lets servers open it.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(in crate::store) fn finish(&self) -> Result<(), BackupError> {
+        let dir = &self.dir;
+        let parent = dir.canonicalize().ok();
+        let synced = parent.as_deref().and_then(Path::parent).map_or(Ok(()), own_files::sync_dir);
+        synced.map_err(|error| own_files::failed("restore into the directory", dir, &error))?;
         format::write(dir)?;
-        Ok(summary)
-    });
-    if restored.is_err() {
-        // What cannot be removed now is removed by the next restore; until then no server opens the directory.
-        let _ = own_files::clear(dir).and_then(|()| format::forget(dir));
+        self.is_finished.store(true, Ordering::SeqCst);
+        Ok(())
     }
-    restored
+}
+
+impl Drop for Filling {
+    fn drop(&mut self) {
+        if !self.is_finished.load(Ordering::SeqCst) {
+            // What cannot be removed now is removed by the next restore; until then no server opens the directory.
+            let _ = own_files::clear(&self.dir).and_then(|()| format::forget(&self.dir));
+        }
+    }
 }
 
 /// Names in a data directory that mean nothing: the lock, and what a file system puts into each of its own.

@@ -93,9 +93,8 @@ async fn read(database: &Database, history: HistoryId, out: &Out) -> Result<(), 
         }
     };
     each(&transaction, out, (tokens, &[], SMALL), token).await?;
-    let workspaces = "SELECT name, newest, digest, epoch, secret, roots, trimmed, trimmed_digest, swept, notes FROM workspaces \
-        WHERE known AND NOT deleting ORDER BY name";
-    let portal = transaction.bind(workspaces, &[]).await?;
+    let workspaces = format!("SELECT {WORKSPACE} FROM workspaces WHERE known AND NOT deleting ORDER BY name");
+    let portal = transaction.bind(&workspaces, &[]).await?;
     loop {
         let rows = transaction.query_portal(&portal, SMALL).await?;
         for row in &rows {
@@ -129,7 +128,11 @@ async fn each(
     }
 }
 
-fn workspace(row: &Row) -> Result<WorkspaceFacts, Fault> {
+/// The columns of a workspace, for [`workspace()`].
+pub(super) const WORKSPACE: &str = "name, newest, digest, epoch, secret, roots, trimmed, trimmed_digest, swept, notes";
+
+/// What is kept of a workspace as a whole.
+pub(super) fn workspace(row: &Row) -> Result<WorkspaceFacts, Fault> {
     let (roots, notes): (Option<&[u8]>, Option<&[u8]>) = (get(row, 5)?, get(row, 9)?);
     Ok(WorkspaceFacts {
         id: name(row, 0)?,

@@ -120,3 +120,18 @@ async fn remove_blobs(transaction: &Transaction<'_>, workspace: &WorkspaceId, mo
     let uploads = transaction.change(sql, &[&workspace.as_str(), &(most - blobs)]).await?;
     Ok(blobs + signed(uploads))
 }
+
+/// Removes a workspace that no server knows, all at once.
+pub(super) async fn remove(transaction: &Transaction<'_>, workspace: &str) -> Result<(), Fault> {
+    let first = [
+        "DELETE FROM batch_blobs WHERE batch IN (SELECT id FROM batches WHERE workspace = $1)",
+        "DELETE FROM chunks WHERE upload IN (SELECT upload FROM blobs WHERE workspace = $1)",
+        "DELETE FROM workspaces WHERE name = $1",
+    ];
+    let tables = ["batches", "events", "requests", "hunks", "sessions", "files", "blobs"];
+    let then = tables.map(|table| format!("DELETE FROM {table} WHERE workspace = $1"));
+    for sql in first.into_iter().chain(then.iter().map(String::as_str)) {
+        transaction.change(sql, &[&workspace]).await?;
+    }
+    Ok(())
+}

@@ -22,6 +22,7 @@ mod health;
 mod hints;
 mod job;
 mod load;
+pub mod migration;
 mod numbers;
 mod open;
 mod reads;

@@ -16,6 +16,7 @@ use super::connections::Connector;
 use super::database::Database;
 use super::fault::Fault;
 use super::hints::Mouth;
+use super::numbers::get;
 use super::{healing, schema, sweep, telling};
 use crate::mint;
 use crate::store::StoreError;
@@ -30,12 +31,12 @@ impl PostgresStore {
     /// Opens the store in a database; creates its tables if there are none.
     ///
     /// # Errors
-    /// When the database cannot be used, or has tables of a newer version.
+    /// When the database cannot be used, has tables of a newer version, or a store that is not whole.
     pub async fn open(address: &Address) -> Result<Self, StoreError> {
         let connector = prepare(address).await?;
         let (mouth, untold) = Mouth::new();
         let database = Arc::new(Database::new(connector, mouth)?);
-        let history = database.write(|| create(&database)).await?;
+        let history = database.write(|| create(&database, address)).await?;
         warn_of_lost_writes(&database).await?;
         let (orders, waiting) = mpsc::channel(QUEUE);
         let (given_up, giving_up) = mpsc::channel(GIVEN_UP);
@@ -64,7 +65,7 @@ pub(super) async fn prepare(address: &Address) -> Result<Connector, StoreError> 
 }
 
 /// A connection, for what comes before the store is open.
-async fn connect(connector: &Connector) -> Result<Client, StoreError> {
+pub(super) async fn connect(connector: &Connector) -> Result<Client, StoreError> {
     let connected = connector.connection().await.map_err(|error| match Fault::from(error) {
         Fault::Unavailable(cause) => StoreError::Failed { action: "connect to PostgreSQL", cause },
         fault => fault.into_error(),
@@ -86,13 +87,17 @@ async fn warn_of_lost_writes(database: &Database) -> Result<(), StoreError> {
 }
 
 /// Creates the store, if there is none; answers the name of its history.
-async fn create(database: &Database) -> Result<Uuid, Fault> {
+async fn create(database: &Database, address: &Address) -> Result<Uuid, Fault> {
     let transaction = database.begin().await?;
     let insert = "INSERT INTO store (history) VALUES ($1) ON CONFLICT DO NOTHING";
     transaction.change(insert, &[&mint::uuid()]).await?;
     transaction.change("INSERT INTO store_facts DEFAULT VALUES ON CONFLICT DO NOTHING", &[]).await?;
-    let row = transaction.row("SELECT history FROM store", &[]).await?;
+    let row = transaction.row("SELECT history, filling FROM store", &[]).await?;
     let row = row.ok_or_else(|| Fault::Failed("the row of the store is gone".to_owned()))?;
+    if get(&row, 1)? {
+        transaction.roll_back().await?;
+        return Err(StoreError::Unrestored { place: format!("the database {address}") }.into());
+    }
     transaction.commit().await?;
-    super::numbers::get(&row, 0)
+    get(&row, 0)
 }

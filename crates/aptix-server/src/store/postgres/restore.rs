@@ -1,10 +1,11 @@
-//! Makes a store of a backup, in a database that has none: in one transaction, so that a restore that is cut off leaves nothing.
+//! Makes a store of a backup, in a database that has none: in one transaction, so that a restore that is cut off leaves nothing. A
+//! migration (`migration.rs`) commits each workspace.
 
 use std::io::Read;
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
-use aptix_model::id::Revision;
+use aptix_model::id::{Revision, WorkspaceId};
 use aptix_model::record::UnixMillis;
 use aptix_model::token::{Ended, Ending};
 use tokio::sync::mpsc;
@@ -13,12 +14,14 @@ use uuid::Uuid;
 
 use super::PostgresStore;
 use super::address::Address;
+use super::backup::{WORKSPACE, workspace};
 use super::changes::{Changes, Columns, NewBatch};
 use super::database::{Database, Lent, Transaction};
+use super::deletion::remove;
 use super::fault::Fault;
 use super::flush;
 use super::hints::Mouth;
-use super::numbers::column;
+use super::numbers::{column, get};
 use super::open::prepare;
 use super::rows::{Batch, NewEvent, Workspace};
 use super::uploads::until;
@@ -49,49 +52,55 @@ impl PostgresStore {
         backup: impl Read + Send + 'static,
         tokens: RestoredTokens,
     ) -> Result<Summary, BackupError> {
-        let (items, waiting) = mpsc::channel(WAITING);
-        let read = spawn_blocking(move || {
-            let mut backup = Reader::begin(backup)?;
-            while let Some(item) = backup.next()? {
-                // Who takes them answers why no more are taken.
-                if items.blocking_send(Some(item)).is_err() {
-                    return Ok(backup.summary());
-                }
-            }
-            let _ = items.blocking_send(None);
-            Ok(backup.summary())
-        });
-        let restored = fill(address, waiting, tokens).await;
-        let read: Result<Summary, BackupError> =
-            read.await.map_err(|error| BackupError::Unreadable(error.to_string()))?;
-        // What is wrong with the backup is the cause where both fail.
-        let summary = match (read, restored) {
-            (Err(BackupError::Unreadable(_)), Err(restored)) => return Err(restored),
-            (read, restored) => {
-                let summary = read?;
-                restored?;
-                summary
-            }
-        };
-        Ok(summary)
+        let connector = prepare(address).await?;
+        let database = Database::new(connector, Mouth::new().0)?;
+        let found = database.read("SELECT history FROM store", &[]).await?;
+        if !found.is_empty() {
+            let found = "the tables of a store".to_owned();
+            return Err(BackupError::NotEmpty { dir: format!("the database {address}"), found });
+        }
+        fill(&database, || Reader::begin(backup), (Pace::AtOnce, tokens)).await
     }
 }
 
-/// Writes every item, and commits once the whole backup was read.
-async fn fill(
-    address: &Address,
-    mut items: mpsc::Receiver<Option<Item>>,
-    tokens: RestoredTokens,
-) -> Result<(), BackupError> {
-    let connector = prepare(address).await?;
-    let failed = |fault: Fault| BackupError::Store(fault.into_error());
-    let database = Database::new(connector, Mouth::new().0)?;
-    let found = database.read("SELECT history FROM store", &[]).await.map_err(BackupError::Store)?;
-    if !found.is_empty() {
-        let found = "the tables of a store".to_owned();
-        return Err(BackupError::NotEmpty { dir: format!("the database {address}"), found });
+/// Writes every item of a backup, and commits once the whole of it was read.
+pub(super) async fn fill<R: Read + Send + 'static>(
+    database: &Database,
+    open: impl FnOnce() -> Result<Reader<R>, BackupError> + Send + 'static,
+    (pace, tokens): (Pace, RestoredTokens),
+) -> Result<Summary, BackupError> {
+    let (items, waiting) = mpsc::channel(WAITING);
+    let read = spawn_blocking(move || {
+        let mut backup = open()?;
+        while let Some(item) = backup.next()? {
+            // Who takes them answers why no more are taken.
+            if items.blocking_send(Some(item)).is_err() {
+                return Ok(backup.summary());
+            }
+        }
+        let _ = items.blocking_send(None);
+        Ok(backup.summary())
+    });
+    let written = write(database, waiting, (pace, tokens)).await;
+    let read: Result<Summary, BackupError> = read.await.map_err(|error| BackupError::Unreadable(error.to_string()))?;
+    // What is wrong with the backup is the cause where both fail.
+    match (read, written) {
+        (Err(BackupError::Unreadable(_)), Err(written)) => Err(written),
+        (read, written) => {
+            let summary = read?;
+            written?;
+            Ok(summary)
+        }
     }
-    let mut import = Import::begin(&database, tokens).await.map_err(failed)?;
+}
+
+async fn write(
+    database: &Database,
+    mut items: mpsc::Receiver<Option<Item>>,
+    how: (Pace, RestoredTokens),
+) -> Result<(), BackupError> {
+    let failed = |fault: Fault| BackupError::Store(fault.into_error());
+    let mut import = Import::begin(database, how).await.map_err(failed)?;
     while let Some(item) = items.recv().await {
         match item {
             Some(item) => import.item(item).await.map_err(failed)?,
@@ -101,9 +110,20 @@ async fn fill(
     Err(BackupError::Unreadable("it ended before it was whole".to_owned()))
 }
 
+/// What is written in one transaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Pace {
+    /// Everything.
+    AtOnce,
+    /// A workspace, after this one; those that are there already are not written again.
+    ByWorkspace(Option<WorkspaceId>),
+}
+
 /// Writes items.
 struct Import<'a> {
+    database: &'a Database,
     transaction: Transaction<'a>,
+    pace: Pace,
     tokens: RestoredTokens,
     now: UnixMillis,
     tokens_needed: bool,
@@ -116,10 +136,12 @@ struct Import<'a> {
 }
 
 impl<'a> Import<'a> {
-    async fn begin(database: &'a Database, tokens: RestoredTokens) -> Result<Self, Fault> {
+    async fn begin(database: &'a Database, (pace, tokens): (Pace, RestoredTokens)) -> Result<Self, Fault> {
         let transaction = database.begin_empty().await?;
         Ok(Self {
+            database,
             transaction,
+            pace,
             tokens,
             now: mint::now(),
             tokens_needed: false,
@@ -155,7 +177,7 @@ impl<'a> Import<'a> {
             }
             Item::Workspace(facts) => {
                 self.close().await?;
-                self.open(*facts).await
+                if self.has(&facts).await? { Ok(()) } else { self.open(*facts).await }
             }
             item => self.of_workspace(item).await,
         }
@@ -163,10 +185,21 @@ impl<'a> Import<'a> {
 
     async fn store(&mut self, facts: &StoreFacts) -> Result<(), Fault> {
         self.tokens_needed |= facts.tokens_needed;
-        // A server that starts meanwhile waits for it, and finds the restored store.
-        self.transaction.change("INSERT INTO store (history) VALUES ($1)", &[&facts.history.0]).await?;
+        if self.pace == Pace::AtOnce {
+            // A server that starts meanwhile waits for it, and finds the restored store.
+            self.transaction.change("INSERT INTO store (history) VALUES ($1)", &[&facts.history.0]).await?;
+        }
+        self.transaction.change("DELETE FROM tokens", &[]).await?;
         let age = facts.age.map_or(0, |age| column(age.0));
-        self.transaction.change("INSERT INTO store_facts (age) VALUES ($1)", &[&age]).await.map(drop)
+        let sql = "INSERT INTO store_facts (age) VALUES ($1) ON CONFLICT (one) DO UPDATE SET age = excluded.age";
+        self.transaction.change(sql, &[&age]).await.map(drop)
+    }
+
+    /// Whether a workspace was written before; what the source has no more, or has otherwise, is removed.
+    async fn has(&mut self, facts: &WorkspaceFacts) -> Result<bool, Fault> {
+        let Pace::ByWorkspace(last) = &mut self.pace else { return Ok(false) };
+        let last = last.replace(facts.id.clone());
+        remove_others(&self.transaction, last.as_ref(), Some(facts)).await
     }
 
     async fn open(&mut self, facts: WorkspaceFacts) -> Result<(), Fault> {
@@ -251,12 +284,7 @@ impl<'a> Import<'a> {
     }
 
     /// Keeps a blob; what names it came before it, and is counted when the workspace is closed.
-    async fn blob_row(
-        &mut self,
-        sha256: Sha256Digest,
-        size: u64,
-        workspace: &aptix_model::id::WorkspaceId,
-    ) -> Result<(), Fault> {
+    async fn blob_row(&mut self, sha256: Sha256Digest, size: u64, workspace: &WorkspaceId) -> Result<(), Fault> {
         let sql = "INSERT INTO blobs (workspace, digest, upload, size, seen) VALUES ($1, $2, $3, $4, $5)";
         let values: super::database::Values<'_> =
             &[&workspace.as_str(), &sha256.as_bytes().as_slice(), &self.blob.0.0, &column(size), &until(self.now)];
@@ -279,13 +307,43 @@ impl<'a> Import<'a> {
         let sql = "UPDATE blobs b SET names = (SELECT count(*) FROM files f WHERE f.workspace = $1 AND f.digest = b.digest) \
             + (SELECT count(*) FROM batch_blobs n JOIN batches a ON a.id = n.batch \
                 WHERE a.workspace = $1 AND n.digest = b.digest) WHERE b.workspace = $1";
-        self.transaction.change(sql, &[&facts.id.as_str()]).await.map(drop)
+        self.transaction.change(sql, &[&facts.id.as_str()]).await?;
+        if self.pace != Pace::AtOnce {
+            let next = self.database.begin_empty().await?;
+            std::mem::replace(&mut self.transaction, next).commit().await?;
+        }
+        Ok(())
     }
 
     async fn finish(mut self) -> Result<(), Fault> {
         self.close().await?;
+        if let Pace::ByWorkspace(last) = &self.pace {
+            remove_others(&self.transaction, last.as_ref(), None).await?;
+        }
         let sql = "UPDATE store_facts SET tokens_needed = $1";
         self.transaction.change(sql, &[&self.tokens_needed]).await?;
         self.transaction.commit().await
     }
+}
+
+/// Removes what is there after one workspace up to another one, or to the end, but for that one if it is there as it is to be; answers
+/// whether it is.
+async fn remove_others(
+    transaction: &Transaction<'_>,
+    after: Option<&WorkspaceId>,
+    upto: Option<&WorkspaceFacts>,
+) -> Result<bool, Fault> {
+    let sql = format!(
+        "SELECT {WORKSPACE} FROM workspaces WHERE ($1::text IS NULL OR name > $1) AND ($2::text IS NULL OR name <= $2) ORDER BY name"
+    );
+    let (after, name) = (after.map(WorkspaceId::as_str), upto.map(|upto| upto.id.as_str()));
+    let mut is_there = false;
+    for row in &transaction.rows(&sql, &[&after, &name]).await? {
+        // One that cannot be read is copied anew.
+        is_there = upto.is_some() && workspace(row).ok().as_ref() == upto;
+        if !is_there {
+            remove(transaction, get(row, 0)?).await?;
+        }
+    }
+    Ok(is_there)
 }

@@ -22,20 +22,29 @@ pub(super) async fn migrate(client: &mut Client, database: &str) -> Result<(), S
     migrated.and(unlocked.map(drop))
 }
 
-async fn migrate_locked(client: &mut Client, database: &str) -> Result<(), StoreError> {
+/// Whether a database has tables of the newest version that this server knows; changes nothing.
+///
+/// # Errors
+/// When it has tables of a newer version, or refuses.
+pub(super) async fn is_newest(client: &Client, database: &str) -> Result<bool, StoreError> {
     let failed = |error: tokio_postgres::Error| Fault::from(error).into_error();
     let runner = migrations::runner();
     let newest = runner.get_migrations().iter().map(refinery::Migration::version).max().unwrap_or_default();
     let history = "SELECT to_regclass('refinery_schema_history') IS NOT NULL";
-    let has_history: bool = client.query_one(history, &[]).await.map_err(failed)?.get(0);
-    if has_history {
-        let found = "SELECT coalesce(max(version), 0)::bigint FROM refinery_schema_history";
-        let found: i64 = client.query_one(found, &[]).await.map_err(failed)?.get(0);
-        if found > i64::from(newest) {
-            let (found, newest) = (found.unsigned_abs(), u64::try_from(newest).unwrap_or_default());
-            return Err(StoreError::OtherSchema { database: database.to_owned(), found, newest });
-        }
+    if !client.query_one(history, &[]).await.map_err(failed)?.get::<_, bool>(0) {
+        return Ok(false);
     }
-    let ran = runner.run_async(client).await;
+    let found = "SELECT coalesce(max(version), 0)::bigint FROM refinery_schema_history";
+    let found: i64 = client.query_one(found, &[]).await.map_err(failed)?.get(0);
+    if found > i64::from(newest) {
+        let (found, newest) = (found.unsigned_abs(), u64::try_from(newest).unwrap_or_default());
+        return Err(StoreError::OtherSchema { database: database.to_owned(), found, newest });
+    }
+    Ok(found == i64::from(newest))
+}
+
+async fn migrate_locked(client: &mut Client, database: &str) -> Result<(), StoreError> {
+    is_newest(client, database).await?;
+    let ran = migrations::runner().run_async(client).await;
     ran.map(drop).map_err(|error| StoreError::Failed { action: "create its tables", cause: error.to_string() })
 }

@@ -3,7 +3,9 @@
 -- The one store of this database. There is no row until it is created, or restored from a backup.
 CREATE TABLE store (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
-    history uuid NOT NULL
+    history uuid NOT NULL,
+    -- Whether it is being migrated into this database, and is not whole: no server opens it.
+    filling boolean NOT NULL DEFAULT false
 );
 
 -- What changes about the store.
