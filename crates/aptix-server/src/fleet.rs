@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use aptix_model::digest::Sha256Digest;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::mint;
@@ -87,7 +87,16 @@ impl Fleet {
     /// A server on this store. It lives beside others only while [`Self::run`] is polled.
     #[must_use]
     pub fn of(store: &Arc<dyn Store>, options: FleetOptions) -> Arc<Self> {
-        let store = Shared(store.is_shared().then(|| Arc::clone(store)));
+        Self::new(Shared(store.is_shared().then(|| Arc::clone(store))), options)
+    }
+
+    /// A server that takes its store for its own, whatever others are on it.
+    #[must_use]
+    pub fn alone() -> Arc<Self> {
+        Self::new(Shared(None), FleetOptions::default())
+    }
+
+    fn new(store: Shared, options: FleetOptions) -> Arc<Self> {
         let (place, tokens) = (watch::Sender::default(), watch::Sender::default());
         let (unreleased, released) = (Mutex::default(), Notify::new());
         Arc::new(Self { store, options, place, tokens, unreleased, released })
@@ -131,10 +140,13 @@ impl Fleet {
         self.tokens.send_modify(|changes| *changes += 1);
     }
 
-    /// This server's name, and what is cancelled once it does not count among those that live; `None` where it does not now.
-    #[must_use]
-    pub fn me(&self) -> Option<(ServerId, CancellationToken)> {
-        self.place.borrow().me().map(|me| (me.member.id, me.over.clone()))
+    /// This server's name, and what is cancelled once it does not count among those that live; `None` where it does not now, nor soon: one
+    /// that has just started joins the others first.
+    pub async fn me_soon(&self) -> Option<(ServerId, CancellationToken)> {
+        let mut place = self.place.subscribe();
+        let joined = timeout(self.options.lifetime / 3, place.wait_for(|place| place.me().is_some())).await;
+        let joined = joined.ok()?.ok()?;
+        joined.me().map(|me| (me.member.id, me.over.clone()))
     }
 
     /// Has the store know that a lease is not held any more, or is not if it was granted: it is told until it knows.

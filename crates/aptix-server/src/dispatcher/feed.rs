@@ -176,7 +176,7 @@ impl Dispatcher {
         (secret, held): (Sha256Digest, Option<Sha256Digest>),
         serving: &Serving,
     ) -> Result<(u64, CancellationToken), WatchError> {
-        let (server, over) = self.fleet.me().ok_or(WatchError::Alone)?;
+        let (server, over) = self.fleet.me_soon().await.ok_or(WatchError::Alone)?;
         let Serving { agent, since, presence } = serving.clone();
         let holder = Holder { server, agent, since, presence: Arc::unwrap_or_clone(presence) };
         match self.store.take_lease(Grant { workspace: workspace.clone(), secret, held, holder }).await? {

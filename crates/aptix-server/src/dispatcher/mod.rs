@@ -63,7 +63,7 @@ use self::other_servers::{NoOthers, OtherServers};
 use self::to_the_end::ToTheEnd;
 use self::wake::Wakes;
 use crate::caller::Share;
-use crate::fleet::{Fleet, FleetOptions};
+use crate::fleet::Fleet;
 use crate::room::Room;
 use crate::steady_clock::SteadyClock;
 use crate::store::{Store, StoreError};
@@ -141,8 +141,7 @@ impl Dispatcher {
         settings: Settings,
         (approvals, clock): (impl Into<CurrentApprovals>, SteadyClock),
     ) -> Arc<Self> {
-        let fleet = Fleet::of(&store, FleetOptions::default());
-        Self::in_fleet(store, settings, (approvals, clock), (fleet, Arc::new(NoOthers)))
+        Self::in_fleet(store, settings, (approvals, clock), (Fleet::alone(), Arc::new(NoOthers)))
     }
 
     /// The same, on a store that other servers may be on.

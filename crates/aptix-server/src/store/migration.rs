@@ -130,14 +130,16 @@ async fn hold_against(source: &Source, target: &Target, report: Report) -> Resul
 
 /// The store that is moved.
 enum Source {
-    Embedded(EmbeddedStore),
-    Postgres(postgres::Source),
+    Embedded(Box<EmbeddedStore>),
+    Postgres(Box<postgres::Source>),
 }
 
 impl Source {
     async fn open(place: Place) -> Result<Self, BackupError> {
         let dir = match place {
-            Place::Postgres(address) => return postgres::Source::open(&address).await.map(Self::Postgres),
+            Place::Postgres(address) => {
+                return Ok(Self::Postgres(Box::new(postgres::Source::open(&address).await?)));
+            }
             Place::Embedded(dir) => dir,
         };
         let opened = blocking(move || {
@@ -147,7 +149,7 @@ impl Source {
             }
             EmbeddedStore::look(&dir)
         });
-        opened.await?.map(Self::Embedded).map_err(|error| match error {
+        opened.await?.map(|store| Self::Embedded(Box::new(store))).map_err(|error| match error {
             StoreError::InUse { dir } => BackupError::Served {
                 place: format!("the data directory {dir}"),
                 why: "a server or a command has it; hint: stop the server and run the command again".to_owned(),

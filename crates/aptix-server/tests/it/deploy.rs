@@ -1,6 +1,5 @@
 //! What `deploy/` has for operators: every option, key and variable that its files name exists.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -143,6 +142,7 @@ fn the_configuration_of_each_of_several_servers_has_no_fault() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a file of the test's own directory")]
 fn haproxy_accepts_the_configuration_of_the_balancer() {
     let haproxy = |more: &str| {
         let mut command = Command::new("sh");
@@ -156,7 +156,7 @@ fn haproxy_accepts_the_configuration_of_the_balancer() {
     let Some(dir) = prepared() else { return };
     let path = dir.path().join("haproxy.cfg");
     let configuration = text(BALANCER).replace("/tls/", &format!("{}/tls/", dir.path().display()));
-    File::create(&path).unwrap().write_all(configuration.as_bytes()).unwrap();
+    std::fs::write(&path, configuration).unwrap();
     succeeded(&haproxy("-c -f").arg(&path).output().unwrap());
 }
 

@@ -129,7 +129,7 @@ async fn what_changes_is_seen(a: Arc<dyn Store>, b: Arc<dyn Store>) {
     let ended = Ended { at: UnixMillis(5), how: Ending::Revoked };
     assert!(b.begin_deletion(w(), ended).await.is_err(), "an agent serves it");
     assert!(seen(&b).await[1].is_some(), "it is not being deleted");
-    a.release_lease(w(), 1).await.unwrap();
+    a.release_leases(vec![(w(), digest(1))]).await.unwrap();
     assert_eq!(a.begin_deletion(w(), ended).await, Ok(Some(vec!["t".parse().unwrap()])));
     hint(&mut hints, |hint| *hint == Hint::Tokens).await;
     hint(&mut hints, |hint| *hint == Hint::Workspace(w())).await;

@@ -44,7 +44,7 @@ fn millis(duration: Duration) -> f64 {
 
 /// Counts a server among those that live; forgets those that died long ago, with what they held.
 pub(super) async fn join(database: &Database, member: &Member, lifetime: Lifetime) -> Result<Company, Fault> {
-    let transaction = database.begin().await?;
+    let transaction = database.begin_reserved().await?;
     let Member { id, address, secret } = member;
     transaction.change(FORGET, &[&millis(REMEMBERED)]).await?;
     transaction.change(JOIN, &[&id.0, address, secret, &millis(lifetime)]).await?;
@@ -55,7 +55,7 @@ pub(super) async fn join(database: &Database, member: &Member, lifetime: Lifetim
 
 /// Has a server count among those that live for longer; `None` if its time was over.
 pub(super) async fn renew(database: &Database, id: ServerId, lifetime: Lifetime) -> Result<Option<Company>, Fault> {
-    let transaction = database.begin().await?;
+    let transaction = database.begin_reserved().await?;
     if transaction.change(RENEW, &[&id.0, &millis(lifetime)]).await? == 0 {
         transaction.roll_back().await?;
         return Ok(None);
