@@ -25,7 +25,7 @@ use crate::cpu_pool::Turnkeeper;
 use crate::fleet::Fleet;
 use crate::metrics::Metric;
 use crate::store::StoreError;
-use crate::store::fleet::{Grant, Granted, Holder, LeaseName};
+use crate::store::fleet::{Grant, Granted, Holder, LeaseName, ServerId};
 
 /// Events read at once.
 const PAGE: usize = 64;
@@ -139,14 +139,18 @@ impl Dispatcher {
         held: Option<Sha256Digest>,
         questions: Arc<Questions>,
     ) -> Result<Leased, WatchError> {
+        // Waited for before the turn, which others of other workspaces wait for, too.
+        let me = if self.fleet.is_shared() { Some(self.fleet.me_soon().await.ok_or(WatchError::Alone)?) } else { None };
         let turn = self.leases.turn(workspace).await;
         self.leases.ask(workspace, held).map_err(WatchError::LeaseHeld)?;
         let secret = LeaseSecret::mint()?;
         let digest = secret_digest(secret.bytes()).ok_or(StoreError::Closed)?;
         let release = Release { fleet: Arc::clone(&self.fleet), lease: (workspace.clone(), digest) };
-        let (epoch, over) = match self.fleet.is_shared() {
-            true => self.take_lease(workspace, (digest, held), &questions.serving).await?,
-            false => (self.grant_lease(workspace, digest, &questions.serving).await?, CancellationToken::new()),
+        let (epoch, over) = match me {
+            Some((server, over)) => {
+                (self.take_lease(workspace, (digest, held), (server, &questions.serving)).await?, over)
+            }
+            None => (self.grant_lease(workspace, digest, &questions.serving).await?, CancellationToken::new()),
         };
         let claim = self.leases.hold(workspace, (Some(digest), epoch), questions);
         drop(turn);
@@ -168,19 +172,17 @@ impl Dispatcher {
         }
     }
 
-    /// The epoch of a lease that agents of other servers may hold, and what is cancelled once this server does not count among those that
-    /// live.
+    /// The epoch of a lease that agents of other servers may hold.
     async fn take_lease(
         &self,
         workspace: &WorkspaceId,
         (secret, held): (Sha256Digest, Option<Sha256Digest>),
-        serving: &Serving,
-    ) -> Result<(u64, CancellationToken), WatchError> {
-        let (server, over) = self.fleet.me_soon().await.ok_or(WatchError::Alone)?;
+        (server, serving): (ServerId, &Serving),
+    ) -> Result<u64, WatchError> {
         let Serving { agent, since, presence } = serving.clone();
         let holder = Holder { server, agent, since, presence: Arc::unwrap_or_clone(presence) };
         match self.store.take_lease(Grant { workspace: workspace.clone(), secret, held, holder }).await? {
-            Granted::Epoch(epoch) => Ok((epoch, over)),
+            Granted::Epoch(epoch) => Ok(epoch),
             Granted::Held(since) => Err(WatchError::LeaseHeld(since)),
             Granted::Dead => Err(WatchError::Alone),
         }

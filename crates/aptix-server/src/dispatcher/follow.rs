@@ -38,11 +38,12 @@ impl Dispatcher {
             tokio::select! {
                 hint = next(&mut hints) => {
                     let (workspaces, is_lost) = self.take(hint, &mut hints);
+                    for some in workspaces.chunks(AT_ONCE) {
+                        self.look_logged(&mut known, (some.to_vec(), true)).await;
+                    }
                     if is_lost {
                         self.fleet.look_at_tokens();
                         looks.reset_immediately();
-                    } else if !workspaces.is_empty() {
-                        self.look_logged(&mut known, (workspaces, true)).await;
                     }
                 }
                 _ = looks.tick() => {
@@ -73,8 +74,8 @@ impl Dispatcher {
                 Hint::Anything => is_lost = true,
             }
             next = match hints.as_mut().map(Hints::try_recv) {
-                Some(Ok(hint)) if workspaces.len() < AT_ONCE => Some(hint),
-                Some(Ok(_)) | Some(Err(TryRecvError::Lagged(_))) => {
+                Some(Ok(hint)) => Some(hint),
+                Some(Err(TryRecvError::Lagged(_))) => {
                     is_lost = true;
                     None
                 }
@@ -98,7 +99,8 @@ impl Dispatcher {
         (workspaces, is_hinted): (Vec<WorkspaceId>, bool),
     ) -> Result<(), StoreError> {
         let looked = self.store.look(workspaces.clone()).await?;
-        if known.tokens.replace(looked.tokens).is_some_and(|former| former != looked.tokens) {
+        // Those of the first look may differ from what this server read when it started.
+        if known.tokens.replace(looked.tokens) != Some(looked.tokens) {
             self.fleet.look_at_tokens();
         }
         for (workspace, seen) in workspaces.into_iter().zip(looked.seen) {
@@ -133,7 +135,7 @@ enum Change {
 fn changed(former: Option<Seen>, seen: Option<Seen>, is_hinted: bool) -> Change {
     match (former, seen) {
         (Some(former), Some(seen)) if seen.instance != former.instance => Change::Deleted,
-        (Some(former), Some(seen)) if seen.newest < former.newest => Change::SetBack,
+        (Some(former), Some(seen)) if seen.newest < former.newest || seen.epoch < former.epoch => Change::SetBack,
         (Some(_), None) => Change::Deleted,
         // One that somebody waits for may come to be. A hint is about one that there is, or was.
         (None, None) if is_hinted => Change::Deleted,

@@ -159,7 +159,8 @@ impl Committer {
         }
         let mut ended = twice(&self.database, BEGIN_GROUP, &mut jobs).await;
         if matches!(ended, Err(Fault::Locked))
-            && let Ok(locked) = load::locked(&self.database, jobs.iter().map(|job| &job.workspace)).await
+            && let Ok(locked) =
+                self.database.in_time(load::locked(&self.database, jobs.iter().map(|job| &job.workspace))).await
         {
             let (apart, free) = jobs.into_iter().partition(|job| locked.contains(&job.workspace));
             self.set_apart(apart);

@@ -89,7 +89,10 @@ impl Connector {
 
     async fn connection_to(&self, host: &Config) -> Result<(Client, JoinHandle<()>), Error> {
         let limit = host.get_connect_timeout().copied().unwrap_or(CONNECT_LIMIT);
-        // The driver's own limit covers the connection of the socket alone, and not what PostgreSQL answers.
+        // The driver's own limit covers the connection of the socket alone, and not what PostgreSQL answers; it is one for each address that
+        // the host has, of which the first may be silent.
+        let mut host = host.clone();
+        host.connect_timeout(limit / 2);
         let connected = timeout(limit, host.connect(self.tls.clone())).await;
         let (client, mut connection) = connected.unwrap_or_else(|_| Err(Error::__private_api_timeout()))?;
         let (unconfirmed, ear) = (Arc::clone(&self.unconfirmed), self.ear());

@@ -23,12 +23,15 @@ use crate::store::fleet::Company;
 pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// How every transaction begins that writes. Limits are set for the transaction: what is set for a connection is lost where a pooler
-/// hands it on. Warnings are asked for, because a commit that the synchronous standby may lack is reported by one.
+/// hands it on. Warnings are asked for, because a commit that the synchronous standby may lack is reported by one. A server whose machine
+/// died in the middle of a transaction keeps its locks no longer than it may be idle.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '3s'; \
-    SET LOCAL statement_timeout = '30s'; SET LOCAL client_min_messages = warning";
+    SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; \
+    SET LOCAL client_min_messages = warning";
 /// The same for a group, which waits for no lock for long.
 pub(super) const BEGIN_GROUP: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '250ms'; \
-    SET LOCAL statement_timeout = '30s'; SET LOCAL client_min_messages = warning";
+    SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; \
+    SET LOCAL client_min_messages = warning";
 /// The same for a transaction that may take any time.
 const BEGIN_EMPTY: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '3s'; \
     SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning";
@@ -137,11 +140,25 @@ impl Database {
         attempt: impl Fn() -> F + Send + Sync,
     ) -> Result<T, StoreError> {
         self.health.admit()?;
-        let written = match self.in_time(attempt()).await {
+        self.attempt(attempt).await.map_err(|fault| self.fault(fault))
+    }
+
+    /// Carries out a write of the membership of this server: it is tried also while others fail, and says nothing about them.
+    pub(super) async fn write_membership<T, F: Future<Output = Result<T, Fault>> + Send>(
+        &self,
+        attempt: impl Fn() -> F + Send + Sync,
+    ) -> Result<T, StoreError> {
+        self.attempt(attempt).await.map_err(Fault::into_error)
+    }
+
+    async fn attempt<T, F: Future<Output = Result<T, Fault>> + Send>(
+        &self,
+        attempt: impl Fn() -> F + Send + Sync,
+    ) -> Result<T, Fault> {
+        match self.in_time(attempt()).await {
             Err(Fault::Conflict(_)) => self.in_time(attempt()).await,
             written => written,
-        };
-        written.map_err(|fault| self.fault(fault))
+        }
     }
 
     /// Bounds how long a write waits for PostgreSQL, its commit included: that may wait for a standby, or for a host that is frozen,

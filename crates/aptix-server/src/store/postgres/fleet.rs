@@ -32,6 +32,7 @@ const FORGET: &str = "WITH dead AS (DELETE FROM servers WHERE until < clock_time
     DELETE FROM leases l USING held h WHERE l.workspace = h.workspace AND l.server = h.server";
 const HOLDER: &str = "SELECT l.agent, l.since, l.presence, s.id, s.address, s.secret FROM leases l \
     JOIN servers s ON s.id = l.server AND s.until > clock_timestamp() WHERE l.workspace = $1";
+const LOCK: &str = "SELECT FROM workspaces WHERE name = ANY($1::text[]) ORDER BY name FOR NO KEY UPDATE";
 const RELEASE: &str = "DELETE FROM leases WHERE (workspace, epoch) IN \
     (SELECT w.name, w.epoch FROM unnest($1::text[], $2::bytea[]) AS n(name, secret) \
         JOIN workspaces w ON w.name = n.name AND w.secret = n.secret)";
@@ -87,7 +88,11 @@ pub(super) async fn leave(database: &Database, id: ServerId) -> Result<(), Fault
 pub(super) async fn release(database: &Database, leases: &[LeaseName]) -> Result<(), Fault> {
     let workspaces: Vec<_> = leases.iter().map(|(workspace, _)| workspace.as_str()).collect();
     let secrets: Vec<_> = leases.iter().map(|(_, secret)| secret.as_bytes().as_slice()).collect();
-    change(database, RELEASE, &[&workspaces, &secrets]).await
+    let transaction = database.begin().await?;
+    // A grant that is under way has decided by then, and what it granted is seen.
+    transaction.rows(LOCK, &[&workspaces]).await?;
+    transaction.change(RELEASE, &[&workspaces, &secrets]).await?;
+    transaction.commit().await
 }
 
 async fn change(database: &Database, sql: &str, values: Values<'_>) -> Result<(), Fault> {

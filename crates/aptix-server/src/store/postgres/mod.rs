@@ -366,20 +366,20 @@ impl Store for PostgresStore {
     fn join(&self, member: Member, lifetime: Lifetime) -> Answer<'_, Company> {
         Box::pin(async move {
             let database = &*self.database;
-            Ok(database.in_company(database.write(|| fleet::join(database, &member, lifetime)).await?))
+            Ok(database.in_company(database.write_membership(|| fleet::join(database, &member, lifetime)).await?))
         })
     }
 
     fn renew(&self, server: ServerId, lifetime: Lifetime) -> Answer<'_, Option<Company>> {
         Box::pin(async move {
             let database = &*self.database;
-            let renewed = database.write(|| fleet::renew(database, server, lifetime)).await?;
+            let renewed = database.write_membership(|| fleet::renew(database, server, lifetime)).await?;
             Ok(renewed.map(|company| database.in_company(company)))
         })
     }
 
     fn leave(&self, server: ServerId) -> Answer<'_, ()> {
-        self.ask(move |database| async move { database.write(|| fleet::leave(database, server)).await })
+        self.ask(move |database| async move { database.write_membership(|| fleet::leave(database, server)).await })
     }
 
     fn take_lease(&self, grant: Grant) -> Answer<'_, Granted> {
