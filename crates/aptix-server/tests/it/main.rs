@@ -75,7 +75,6 @@ mod server;
 mod session_store;
 mod sessions;
 mod signed;
-#[cfg(feature = "postgres")]
 mod skip;
 mod store_contract;
 mod stored_bytes;
