@@ -260,9 +260,9 @@ impl Server {
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
-    /// The most memory that it ever had, in bytes.
+    /// The most memory that it ever had, in bytes, without the pages of its program, which grow with what is built in.
     pub(crate) fn peak_memory(&self) -> u64 {
-        self.memory_of("VmHWM:")
+        self.memory_of("VmHWM:").saturating_sub(self.memory_of("RssFile:"))
     }
 
     /// Bytes of memory that the system keeps when it crashes, at most, whoever raises the limit.

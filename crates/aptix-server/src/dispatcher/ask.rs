@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use super::Dispatcher;
 use super::questions::{Questions, Serving, too_late};
 use super::refusal::{Refusal, full};
+use crate::room::Place;
 use crate::store::StoreError;
 use crate::store::fleet::{Holder, Member};
 use crate::ticket::Asker;
@@ -85,9 +86,7 @@ impl Dispatcher {
             return Err(Refusal::denied(cannot_answer(workspace, way.presence(), kind)));
         }
         let _counted = asker.peer.quota.question(workspace)?;
-        let too_many = |found| Refusal::denied(full("questions", found));
-        let _place = self.questions.take(&asker.peer, 1 + ask.size() / UNIT).map_err(too_many)?;
-        asker.release();
+        let _place = self.place_of(asker, &ask)?;
         match way {
             Way::Here(questions) => questions.ask(asker, ask, deadline).await,
             Way::There(server, _) => {
@@ -109,10 +108,16 @@ impl Dispatcher {
         deadline: Instant,
     ) -> Result<Answer, Refusal> {
         let questions = self.leases.questions(workspace).ok_or_else(|| Refusal::denied(no_agent(workspace)))?;
-        let too_many = |found| Refusal::denied(full("questions", found));
-        let _place = self.questions.take(&asker.peer, 1 + ask.size() / UNIT).map_err(too_many)?;
-        asker.release();
+        let _place = self.place_of(asker, &ask)?;
         questions.ask(asker, ask, deadline).await
+    }
+
+    /// A place among the calls that wait for an agent, in the place of those that the call had.
+    fn place_of(&self, asker: &Asker, ask: &Ask) -> Result<Place, Refusal> {
+        let place = self.questions.take(&asker.peer, 1 + ask.size() / UNIT);
+        let place = place.map_err(|found| Refusal::denied(full("questions", found)))?;
+        asker.release();
+        Ok(place)
     }
 }
 

@@ -75,6 +75,7 @@ mod server;
 mod session_store;
 mod sessions;
 mod signed;
+#[path = "../../../aptix-client/tests/it/skip.rs"]
 mod skip;
 mod store_contract;
 mod stored_bytes;
