@@ -26,6 +26,7 @@ use crate::identity::Registry;
 use crate::mint;
 use crate::options::{Changeable, Options};
 use crate::quota::Quotas;
+use crate::quota::sharing::share;
 use crate::retention::Retainer;
 use crate::room::Room;
 use crate::service::admin::{AdminServer, AdminService};
@@ -87,8 +88,9 @@ where
     let Changeable { approvals, quotas, retention, origins, fleet } = changeable.into();
     let (fleet, dispatcher) = dispatcher(&store, &options, (approvals, fleet)).await;
     let registry = Registry::load(Arc::clone(&store)).await?;
-    let admission =
-        Admission::new(options, dispatcher.closing(), (Arc::clone(&registry), Arc::clone(&fleet)), Quotas::new(quotas));
+    let quotas = Quotas::new(quotas);
+    let identity = (Arc::clone(&registry), Arc::clone(&fleet));
+    let admission = Admission::new(options, dispatcher.closing(), identity, Arc::clone(&quotas));
     dispatcher.look_at_disk().await;
     let (health, health_service) = Health::begin(dispatcher.low_disk()).await;
     let retainer = Retainer::new(Arc::clone(&store), retention, Arc::clone(&fleet));
@@ -125,6 +127,7 @@ where
         never = dispatcher.look_again() => match never {},
         never = fleet.run() => match never {},
         never = dispatcher.follow() => match never {},
+        never = share(&quotas, &store, &fleet) => match never {},
         never = registry.follow(fleet.tokens()) => match never {},
         never = dispatcher.finish_deletions() => match never {},
         never = blob_sweep.run() => match never {},

@@ -8,7 +8,7 @@ use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 
 use super::Dispatcher;
-use super::stream::lost;
+use super::stream::{Position, lost};
 use crate::store::{BatchSelector, Event, Listed, StoreError};
 
 /// Something that happened in a workspace.
@@ -22,6 +22,13 @@ pub struct WorkspaceEvent {
     pub facts: Option<EventFacts>,
     /// The batch as it is now, or why it cannot be read.
     pub batch: Result<Box<BatchRecord>, Damage>,
+}
+
+impl WorkspaceEvent {
+    /// How far a reader has come who has this event.
+    pub(super) fn position(&self) -> Position {
+        Position { revision: self.revision, digest: self.cursor.map(|cursor| cursor.digest) }
+    }
 }
 
 /// What cannot be read of an event.

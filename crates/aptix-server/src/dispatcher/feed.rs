@@ -19,16 +19,13 @@ use super::event::WorkspaceEvent;
 use super::lease::{Claim, LeaseSecret, secret_digest};
 use super::questions::{Answered, Asked, Questions, Serving};
 use super::refusal::Refusal;
-use super::stream::{FeedEnd, Items, Outlet, Start, Stop, WatchError, broken_off, check_workspace, stop};
+use super::stream::{FeedEnd, Items, Outlet, Position, Start, Stop, WatchError, broken_off, check_workspace, stop};
 use super::wake::{Topic, Waker};
 use crate::cpu_pool::Turnkeeper;
 use crate::fleet::Fleet;
 use crate::metrics::Metric;
 use crate::store::StoreError;
 use crate::store::fleet::{Grant, Granted, Holder, LeaseName, ServerId};
-
-/// Events read at once.
-const PAGE: usize = 64;
 
 /// Who asks to serve a workspace, and from where on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -101,7 +98,7 @@ impl Dispatcher {
         let (this, wanted, asked) = (Arc::clone(self), workspace.clone(), Arc::clone(&questions));
         let leased = self.to_the_end(async move { this.lease(&wanted, held, asked).await }).await?;
         let Leased { claim, epoch, secret, over, release } = leased;
-        tracing::info!(WorkspaceId = %workspace, AgentId = %agent, epoch, after = after.0, version, "lease granted");
+        tracing::info!(WorkspaceId = %workspace, AgentId = %agent, epoch, after = after.revision.0, version, "lease granted");
         let (outlet, stream) = Outlet::open(claim.superseded.clone(), self.closing.clone()).await?;
         let this = Arc::clone(self);
         let (turns, encode) = (Turnkeeper::here(), Arc::new(encode));
@@ -205,25 +202,23 @@ impl Dispatcher {
         }
     }
 
-    /// Streams the events after a revision until the stream ends.
+    /// Streams the events after a position until the stream ends.
     async fn stream_events<T: Send + 'static>(
         &self,
         (workspace, mut waker): (&WorkspaceId, Waker),
-        after: Revision,
+        after: Position,
         outlet: &Outlet<T>,
         (turns, encode): (&Turnkeeper, &Arc<impl Fn(Delivery) -> T + Send + Sync + 'static>),
     ) -> Result<std::convert::Infallible, Stop> {
         let mut sent = after;
         loop {
-            let events = self.store.events(workspace.clone(), sent, PAGE).await.map_err(stop)?;
-            check_workspace(&waker, workspace)?;
-            let more = events.len() == PAGE;
+            let (events, more) = self.events_after((workspace, &waker), sent).await?;
             for event in events {
                 let began = Instant::now();
                 let room = self.room(outlet).await?;
                 let mut event = self.event(workspace, event).await.map_err(stop)?;
                 check_workspace(&waker, workspace)?;
-                let (revision, at) = (event.revision, event.facts.as_ref().map(|facts| facts.at));
+                let (position, at) = (event.position(), event.facts.as_ref().map(|facts| facts.at));
                 // What waits for its receiver is as small as what is sent.
                 let encode = Arc::clone(encode);
                 let work = async move {
@@ -235,10 +230,10 @@ impl Dispatcher {
                 if let Some(at) = at {
                     Metric::FeedLag.took(&[], Duration::from_millis(self.clock.now().0.saturating_sub(at.0)));
                 }
-                sent = revision;
+                sent = position;
             }
             if !more {
-                self.idle(outlet, &mut waker, || encode(Delivery::Heartbeat(sent))).await?;
+                self.idle(outlet, &mut waker, || encode(Delivery::Heartbeat(sent.revision))).await?;
             }
         }
     }

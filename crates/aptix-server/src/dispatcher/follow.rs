@@ -71,6 +71,7 @@ impl Dispatcher {
                 Hint::Workspace(workspace) if self.wakes.has(&workspace) => drop(workspaces.insert(workspace)),
                 Hint::Workspace(_) => {}
                 Hint::Tokens => self.fleet.look_at_tokens(),
+                Hint::Used(_) => {}
                 Hint::Anything => is_lost = true,
             }
             next = match hints.as_mut().map(Hints::try_recv) {
@@ -98,18 +99,21 @@ impl Dispatcher {
         known: &mut Known,
         (workspaces, is_hinted): (Vec<WorkspaceId>, bool),
     ) -> Result<(), StoreError> {
+        let held: Vec<_> = workspaces.iter().map(|workspace| self.leases.epoch(workspace)).collect();
         let looked = self.store.look(workspaces.clone()).await?;
         // Those of the first look may differ from what this server read when it started.
         if known.tokens.replace(looked.tokens) != Some(looked.tokens) {
             self.fleet.look_at_tokens();
         }
-        for (workspace, seen) in workspaces.into_iter().zip(looked.seen) {
+        for ((workspace, held), seen) in workspaces.into_iter().zip(held).zip(looked.seen) {
             let former = known.workspaces.insert(workspace.clone(), seen);
-            if former == Some(seen) && !is_hinted {
+            // The lease that is held here was granted before it was looked.
+            let is_lost = held > seen.map(|seen| seen.lease.epoch);
+            if former == Some(seen) && !is_hinted && !is_lost {
                 continue;
             }
             if let Some(seen) = seen {
-                self.leases.supersede(&workspace, seen.epoch);
+                self.leases.supersede(&workspace, seen.lease);
             }
             match changed(former.flatten(), seen, is_hinted) {
                 Change::Deleted => {
@@ -117,6 +121,7 @@ impl Dispatcher {
                     self.wakes.end_workspace(&workspace);
                 }
                 Change::SetBack => self.wakes.set_back(&workspace),
+                Change::Other if is_lost => self.wakes.set_back(&workspace),
                 Change::Other => self.wakes.wake_all_of(&workspace),
             }
         }
@@ -135,7 +140,9 @@ enum Change {
 fn changed(former: Option<Seen>, seen: Option<Seen>, is_hinted: bool) -> Change {
     match (former, seen) {
         (Some(former), Some(seen)) if seen.instance != former.instance => Change::Deleted,
-        (Some(former), Some(seen)) if seen.newest < former.newest || seen.epoch < former.epoch => Change::SetBack,
+        (Some(former), Some(seen)) if seen.newest < former.newest || seen.lease.epoch < former.lease.epoch => {
+            Change::SetBack
+        }
         (Some(_), None) => Change::Deleted,
         // One that somebody waits for may come to be. A hint is about one that there is, or was.
         (None, None) if is_hinted => Change::Deleted,

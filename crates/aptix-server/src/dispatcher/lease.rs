@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::questions::Questions;
 use crate::mint;
-use crate::store::StoreError;
+use crate::store::{Lease, StoreError};
 
 /// How many workspaces may be leased at the same instant.
 const TURNS: usize = 64;
@@ -164,12 +164,20 @@ impl Leases {
         Claim { workspace: workspace.clone(), claim, leases: Arc::clone(self), questions, superseded }
     }
 
-    /// Ends that a lease is held here once another server granted a newer one.
-    pub(super) fn supersede(&self, workspace: &WorkspaceId, newest: u64) {
-        if let Some(holder) = self.lock().holders.get(workspace).filter(|holder| holder.epoch < newest) {
+    /// Ends that a lease is held here once another server granted a newer one, or one of the same epoch: the history lost this one.
+    pub(super) fn supersede(&self, workspace: &WorkspaceId, newest: Lease) {
+        let is_newer = |holder: &&Holder| {
+            holder.epoch < newest.epoch || (holder.epoch == newest.epoch && holder.secret != newest.secret)
+        };
+        if let Some(holder) = self.lock().holders.get(workspace).filter(is_newer) {
             holder.superseded.cancel();
             holder.questions.end();
         }
+    }
+
+    /// The epoch of the lease of a workspace that is held here.
+    pub(super) fn epoch(&self, workspace: &WorkspaceId) -> Option<u64> {
+        self.lock().holders.get(workspace).map(|holder| holder.epoch)
     }
 
     /// When the last lease of a workspace ended, if it did since the server started, no other is held, and not too many ended

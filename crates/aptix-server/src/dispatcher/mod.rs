@@ -22,6 +22,7 @@ mod follow;
 pub mod hunks;
 pub mod lease;
 pub mod local;
+mod next_events;
 pub mod other_servers;
 pub mod path_style;
 pub mod plan_name;

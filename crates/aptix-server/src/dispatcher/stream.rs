@@ -34,6 +34,13 @@ pub enum Start {
     Cursor(Cursor),
 }
 
+/// How far a reader of events has come: the event that it has last, with the digest of its commit if it is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Position {
+    pub(super) revision: Revision,
+    pub(super) digest: Option<Sha256Digest>,
+}
+
 /// Why a stream was not begun.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WatchError {
@@ -181,8 +188,8 @@ impl<T> Outlet<T> {
 pub(super) type Stop = Option<FeedEnd>;
 
 impl Dispatcher {
-    /// The revision after which a stream begins. Where that is no longer kept, the error has the position where one can begin.
-    pub(super) async fn begin(&self, workspace: &WorkspaceId, from: Start) -> Result<Revision, WatchError> {
+    /// The position after which a stream begins. Where that is no longer kept, the error has the position where one can begin.
+    pub(super) async fn begin(&self, workspace: &WorkspaceId, from: Start) -> Result<Position, WatchError> {
         match self.beginning(workspace, from).await {
             Err(WatchError::Store(StoreError::Compacted { oldest })) => {
                 let before = self.cursor_at(workspace, Some(Revision(oldest.0.saturating_sub(1)))).await?;
@@ -192,17 +199,18 @@ impl Dispatcher {
         }
     }
 
-    async fn beginning(&self, workspace: &WorkspaceId, from: Start) -> Result<Revision, WatchError> {
+    async fn beginning(&self, workspace: &WorkspaceId, from: Start) -> Result<Position, WatchError> {
         let newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();
         match from {
             Start::Revision(after) if after > newest => Err(WatchError::FutureRevision { after, newest }),
             Start::Revision(after) => {
                 // Whether the events after it are kept.
                 self.store.events(workspace.clone(), after, 1).await?;
-                Ok(after)
+                let digest = self.store.digest(workspace.clone(), after).await?;
+                Ok(Position { revision: after, digest })
             }
             Start::Cursor(cursor) => match self.find(workspace, cursor).await? {
-                Found::Here => Ok(cursor.revision),
+                Found::Here => Ok(Position { revision: cursor.revision, digest: Some(cursor.digest) }),
                 Found::Compacted(oldest) => Err(StoreError::Compacted { oldest }.into()),
                 Found::Elsewhere => Err(WatchError::HistoryChanged(cursor.revision)),
             },

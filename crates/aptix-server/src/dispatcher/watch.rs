@@ -1,5 +1,6 @@
 //! The states of one batch, for a caller that waits for its end.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use aptix_model::cursor::Cursor;
@@ -9,7 +10,7 @@ use aptix_model::state::BatchState;
 use tokio_util::sync::CancellationToken;
 
 use super::Dispatcher;
-use super::stream::{Items, Outlet, Start, Stop, WatchError, broken_off, check_workspace, lost, stop};
+use super::stream::{FeedEnd, Items, Outlet, Start, Stop, WatchError, broken_off, check_workspace, lost, stop};
 use super::wake::{Topic, Waker};
 use crate::cpu_pool::Turnkeeper;
 use crate::store::BatchSelector;
@@ -55,7 +56,7 @@ impl Dispatcher {
         let waker = self.wakes.subscribe(Topic::Batch(workspace.clone(), id));
         let first = self.batch(&workspace, BatchSelector::Id(id)).await?;
         let sent = match after {
-            Some(after) => self.begin(&workspace, Start::Cursor(after)).await?,
+            Some(after) => self.begin(&workspace, Start::Cursor(after)).await?.revision,
             None => Revision(0),
         };
         let (outlet, stream) = Outlet::open(CancellationToken::new(), self.closing.clone()).await?;
@@ -79,7 +80,7 @@ impl Dispatcher {
     ) -> Result<(), Stop> {
         let mut first = sent == Revision(0);
         loop {
-            let (workspace, id, state) = (batch.workspace.clone(), batch.id, batch.state);
+            let (workspace, id, state, known) = (batch.workspace.clone(), batch.id, batch.state, batch.revision);
             if batch.revision > sent {
                 sent = batch.revision;
                 let digest = self.store.digest(workspace.clone(), sent).await.map_err(stop)?;
@@ -105,8 +106,10 @@ impl Dispatcher {
                     self.not_deleted(&workspace).await.map_err(stop)?;
                 }
                 let now = now.ok_or_else(|| stop(lost(id)))?;
-                if now.revision > sent {
-                    break now;
+                match now.revision.cmp(&known) {
+                    Ordering::Greater => break now,
+                    Ordering::Equal if now.state == state => {}
+                    _ => return Err(Some(FeedEnd::SetBack)),
                 }
             };
         }

@@ -13,13 +13,10 @@ use super::event::WorkspaceEvent;
 use super::event_filter::EventFilter;
 use super::questions::Serving;
 use super::read::ReadError;
-use super::stream::{Items, Outlet, Start, Stop, WatchError, broken_off, check_workspace, stop};
+use super::stream::{Items, Outlet, Position, Start, Stop, WatchError, broken_off, check_workspace, stop};
 use super::wake::{Topic, Waker};
 use crate::cpu_pool::Turnkeeper;
 use crate::store::{StoreError, WorkspaceCounts};
-
-/// Events read at once.
-const PAGE: usize = 64;
 
 /// One item of a watched workspace.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -113,25 +110,23 @@ impl Dispatcher {
         Ok(stream)
     }
 
-    /// Streams the events after a revision until the stream ends.
+    /// Streams the events after a position until the stream ends.
     async fn stream_passing<T: Send + 'static, F: Fn(WorkspaceUpdate) -> T + Send + Sync + 'static>(
         &self,
         (workspace, mut waker): (&WorkspaceId, Waker),
-        after: Revision,
+        after: Position,
         outlet: &Outlet<T>,
         turns: &Turnkeeper,
         reader: &Arc<Reader<F>>,
     ) -> Result<std::convert::Infallible, Stop> {
         let (mut read, mut sent) = (after, Instant::now());
         loop {
-            let events = self.store.events(workspace.clone(), read, PAGE).await.map_err(stop)?;
-            check_workspace(&waker, workspace)?;
-            let more = events.len() == PAGE;
+            let (events, more) = self.events_after((workspace, &waker), read).await?;
             for event in events {
                 let room = self.room(outlet).await?;
                 let event = self.event(workspace, event).await.map_err(stop)?;
                 check_workspace(&waker, workspace)?;
-                read = event.revision;
+                read = event.position();
                 let reader = Arc::clone(reader);
                 let work = async move { reader.message(event) };
                 if let Some(message) = turns.run(work).await.map_err(|error| stop(broken_off(&error)))? {
@@ -139,7 +134,7 @@ impl Dispatcher {
                     sent = Instant::now();
                 }
             }
-            let heartbeat = || (reader.encode)(WorkspaceUpdate::Heartbeat(read));
+            let heartbeat = || (reader.encode)(WorkspaceUpdate::Heartbeat(read.revision));
             // Events that do not pass keep the stream awake, and its reader waits for a word all the same.
             if sent.elapsed() >= self.settings.heartbeat {
                 self.hand_over(outlet, heartbeat()).await?;

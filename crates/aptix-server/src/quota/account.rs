@@ -1,11 +1,17 @@
 //! What one subject uses at present: a bucket that fills by a monotonic clock, and counts of what is held.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::store::fleet::{InUse, ServerId, Used as Told};
+
 use super::{Allowance, IN_USE, Limit, OverLimit, Subject};
+
+/// A change of so many parts of a limit is not told to the other servers.
+const LITTLE: u64 = 64;
 
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -14,24 +20,28 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug)]
 pub(super) struct Account {
     subject: Subject,
-    used: Mutex<Used>,
+    used: Mutex<Uses>,
 }
 
 #[derive(Debug, Default)]
-struct Used {
+struct Uses {
     calls: Bucket,
     batches: Bucket,
-    streams: u64,
-    bytes: u64,
-    questions: u64,
+    held: InUse,
     /// Bytes that are about to be stored.
     storing: u64,
+    /// What is held of the other servers.
+    others: HashMap<ServerId, InUse>,
+    /// What the other servers were told last that is held of this one.
+    told: InUse,
 }
 
 /// A bucket of what may be used in a second or a day. It keeps the time at which it will be full.
 #[derive(Debug, Default)]
 struct Bucket {
     full: Option<Instant>,
+    /// How many were taken since the other servers were told.
+    untold: u64,
 }
 
 impl Bucket {
@@ -42,6 +52,7 @@ impl Bucket {
             Some(missing) if !missing.is_zero() => Err(missing),
             _ => {
                 self.full = Some(full);
+                self.untold += 1;
                 Ok(())
             }
         }
@@ -50,6 +61,14 @@ impl Bucket {
     /// Puts one back that was taken and not used.
     fn put_back(&mut self, (most, time): (u64, Duration)) {
         self.full = self.full.and_then(|full| full.checked_sub(each(most, time)));
+        self.untold = self.untold.saturating_sub(1);
+    }
+
+    /// Takes what others took, as far as there is any.
+    fn take_over(&mut self, taken: u64, now: Instant, (most, time): (u64, Duration)) {
+        let taken = each(most, time).saturating_mul(u32::try_from(taken).unwrap_or(u32::MAX));
+        let full = self.full.filter(|full| *full > now).unwrap_or(now);
+        self.full = Some((full + taken.min(time)).min(now + time));
     }
 
     fn is_full(&self, now: Instant) -> bool {
@@ -62,17 +81,40 @@ fn each(most: u64, time: Duration) -> Duration {
     time / u32::try_from(most).unwrap_or(u32::MAX).max(1)
 }
 
-impl Used {
+impl Uses {
     /// Where uses of this limit are counted, and how many there may be; `None` for what is no count.
     const fn count(&mut self, limit: Limit, allowed: &Allowance) -> Option<(&mut u64, u64)> {
         match limit {
             Limit::CallsPerSecond | Limit::BatchesPerDay => None,
-            Limit::Streams => Some((&mut self.streams, allowed.streams)),
-            Limit::BytesInFlight => Some((&mut self.bytes, allowed.bytes_in_flight)),
-            Limit::Questions => Some((&mut self.questions, allowed.questions)),
+            Limit::Streams => Some((&mut self.held.streams, allowed.streams)),
+            Limit::BytesInFlight => Some((&mut self.held.bytes, allowed.bytes_in_flight)),
+            Limit::Questions => Some((&mut self.held.questions, allowed.questions)),
             // What is stored counts as well: `Account::store`.
             Limit::StoredBytes => Some((&mut self.storing, u64::MAX)),
         }
+    }
+
+    /// How much the other servers have of it.
+    fn of_others(&self, limit: Limit) -> u64 {
+        let held = |of: fn(&InUse) -> u64| self.others.values().map(of).fold(0, u64::saturating_add);
+        match limit {
+            Limit::Streams => held(|held| held.streams),
+            Limit::BytesInFlight => held(|held| held.bytes),
+            Limit::Questions => held(|held| held.questions),
+            Limit::CallsPerSecond | Limit::BatchesPerDay | Limit::StoredBytes => 0,
+        }
+    }
+
+    /// Whether what the others know is off by more than little, or they believe that something is held and nothing is.
+    fn is_untold(&self, allowed: &Allowance) -> bool {
+        let (now, told) = (self.held, self.told);
+        let differs = |now: u64, told: u64, most: u64| now.abs_diff(told) > most / LITTLE;
+        differs(now.streams, told.streams, allowed.streams)
+            || differs(now.bytes, told.bytes, allowed.bytes_in_flight)
+            || differs(now.questions, told.questions, allowed.questions)
+            || differs(self.calls.untold, 0, allowed.calls_per_second)
+            || differs(self.batches.untold, 0, allowed.batches_per_day)
+            || (now == InUse::default() && now != told)
     }
 }
 
@@ -85,14 +127,15 @@ impl Account {
         &self.subject
     }
 
-    fn lock(&self) -> MutexGuard<'_, Used> {
+    fn lock(&self) -> MutexGuard<'_, Uses> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it differs from a new one. One that is shared is in use.
     pub(super) fn is_new(self: &Arc<Self>) -> bool {
         let (used, now) = (self.lock(), Instant::now());
-        Arc::strong_count(self) == 1 && used.calls.is_full(now) && used.batches.is_full(now)
+        let is_full = used.calls.is_full(now) && used.batches.is_full(now);
+        Arc::strong_count(self) == 1 && is_full && used.others.is_empty() && used.told == InUse::default()
     }
 
     /// Counts a call.
@@ -119,13 +162,16 @@ impl Account {
         allowed: &Allowance,
     ) -> Result<Held, Box<OverLimit>> {
         let over = |value| OverLimit::new(&self.subject, limit, value, IN_USE);
-        if let Some((used, most)) = self.lock().count(limit, allowed) {
+        let mut uses = self.lock();
+        let others = uses.of_others(limit);
+        if let Some((used, most)) = uses.count(limit, allowed) {
             let sum = used.saturating_add(amount);
-            if sum > most {
+            if sum.saturating_add(others) > most {
                 return Err(over(most));
             }
             *used = sum;
         }
+        drop(uses);
         Ok(Held { account: Arc::clone(self), limit, amount })
     }
 }
@@ -140,6 +186,42 @@ impl Account {
             used.storing
         };
         (Held { account: Arc::clone(self), limit: Limit::StoredBytes, amount: bytes }, storing)
+    }
+}
+
+impl Account {
+    /// What the other servers are told of it next, if they do not know.
+    pub(super) fn untold(&self, server: ServerId, allowed: &Allowance) -> Option<Told> {
+        let mut uses = self.lock();
+        if !uses.is_untold(allowed) {
+            return None;
+        }
+        uses.told = uses.held;
+        let calls = std::mem::take(&mut uses.calls.untold);
+        let batches = std::mem::take(&mut uses.batches.untold);
+        Some(Told { server, subject: self.subject.to_string(), held: uses.held, calls, batches })
+    }
+
+    /// Has the other servers be told again what is held.
+    pub(super) fn tell_anew(&self) {
+        self.lock().told = InUse::default();
+    }
+
+    /// Counts what another server tells.
+    pub(super) fn hear(&self, told: &Told, allowed: &Allowance) {
+        let (mut uses, now) = (self.lock(), Instant::now());
+        uses.calls.take_over(told.calls, now, (allowed.calls_per_second, SECOND));
+        uses.batches.take_over(told.batches, now, (allowed.batches_per_day, DAY));
+        if told.held == InUse::default() {
+            uses.others.remove(&told.server);
+        } else {
+            uses.others.insert(told.server, told.held);
+        }
+    }
+
+    /// Counts no more what servers have that died.
+    pub(super) fn forget(&self, dead: &HashSet<ServerId>) {
+        self.lock().others.retain(|server, _| !dead.contains(server));
     }
 }
 

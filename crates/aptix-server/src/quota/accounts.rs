@@ -1,12 +1,14 @@
 //! The accounts of all subjects, and what one call takes of those of its token and of the workspaces that it names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aptix_model::id::{TokenName, WorkspaceId};
 
 use super::account::{Account, Held, Reserved};
+use crate::store::fleet::{ServerId, Used};
+
 use super::{Allowance, CurrentRules, Limit, OverLimit, Subject};
 
 /// Accounts that are kept before those are looked for that are not in use.
@@ -61,6 +63,35 @@ impl Quotas {
         let account = Account::new(subject.clone());
         known.accounts.insert(subject, Arc::clone(&account));
         account
+    }
+
+    /// What the other servers are told next, of so many subjects at most.
+    pub(super) fn untold(&self, me: ServerId, most: usize) -> Vec<Used> {
+        let (accounts, rules) = (self.accounts(), self.rules.0.borrow());
+        let untold = accounts.iter().filter_map(|account| account.untold(me, &rules.of(account.subject())));
+        untold.take(most).collect()
+    }
+
+    /// Has the other servers be told again what is held.
+    pub(super) fn tell_anew(&self) {
+        self.accounts().iter().for_each(|account| account.tell_anew());
+    }
+
+    /// Counts what another server tells.
+    pub(super) fn hear(&self, used: &Used) {
+        if let Ok(subject) = used.subject.parse::<Subject>() {
+            let allowed = self.allowed(&subject);
+            self.account(subject).hear(used, &allowed);
+        }
+    }
+
+    /// Counts no more what servers have that died.
+    pub(super) fn forget(&self, dead: &HashSet<ServerId>) {
+        self.accounts().iter().for_each(|account| account.forget(dead));
+    }
+
+    fn accounts(&self) -> Vec<Arc<Account>> {
+        self.lock().accounts.values().map(Arc::clone).collect()
     }
 
     /// The limits of a call: those of its token, if it has one, and of the workspace that it names.

@@ -4,9 +4,11 @@
 
 mod account;
 mod accounts;
+pub(crate) mod sharing;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use aptix_model::failure::Failure;
@@ -210,6 +212,19 @@ impl OverLimit {
     #[must_use]
     pub const fn key(&self) -> &'static str {
         self.limit.key(&self.subject)
+    }
+}
+
+/// Reads what [`Subject`]'s `Display` writes.
+impl FromStr for Subject {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text.split_once(':') {
+            Some(("token", name)) => name.parse().map(Self::Token).map_err(drop),
+            Some(("workspace", name)) => name.parse().map(Self::Workspace).map_err(drop),
+            _ => Err(()),
+        }
     }
 }
 

@@ -12,6 +12,8 @@ use aptix_model::presence::Presence;
 use aptix_model::record::UnixMillis;
 use tokio::sync::broadcast;
 
+use super::lease::Lease;
+
 /// Names a server while it lives. One that counted as dead comes back under another name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct ServerId(pub Uuid);
@@ -91,8 +93,8 @@ pub struct Seen {
     pub instance: Uuid,
     /// Its newest event.
     pub newest: Revision,
-    /// The epoch of its newest lease.
-    pub epoch: u64,
+    /// Its newest lease.
+    pub lease: Lease,
 }
 
 /// What changed since it was looked at last.
@@ -113,8 +115,36 @@ pub enum Hint {
     Workspace(WorkspaceId),
     /// A token was made or ended.
     Tokens,
+    /// What is used of a server.
+    Used(Used),
     /// It is not known what: hints were lost.
     Anything,
+}
+
+/// What a holder of a token, or the callers of a workspace, use of one server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Used {
+    /// The server.
+    pub server: ServerId,
+    /// Who uses it: `token:` or `workspace:`, and the name.
+    pub subject: String,
+    /// What is held of it now.
+    pub held: InUse,
+    /// Calls since it was told last.
+    pub calls: u64,
+    /// Batches that were stored since it was told last.
+    pub batches: u64,
+}
+
+/// What is held of a server until it is given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct InUse {
+    /// Open streams.
+    pub streams: u64,
+    /// Bytes of messages in flight.
+    pub bytes: u64,
+    /// Questions to an agent.
+    pub questions: u64,
 }
 
 /// The hints from now on. A receiver that is too slow loses some, and is told so.

@@ -25,7 +25,7 @@ use self::damaged::{Damaged, DamagedFile};
 use self::deletion::Deletion;
 pub use self::error::StoreError;
 pub use self::file::{CloudFile, FileUpdate, Twins};
-use self::fleet::{Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId};
+use self::fleet::{Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, Used};
 pub use self::lease::{Lease, LeaseProof};
 use self::retention::{Age, Retained, Retention};
 use self::session::{ModeChange, ModeChanged, SessionState};
@@ -333,6 +333,11 @@ pub trait Store: Send + Sync + 'static {
     /// What others change from now on, as far as it is known at once; `None` where only [`Store::look`] tells.
     fn hints(&self) -> Option<Hints> {
         None
+    }
+
+    /// Tells the other servers what is used of this one; it may be lost, as every hint.
+    fn tell(&self, used: Used) {
+        let _ = used;
     }
 
     /// Counts a server among those that live, until its time is over.

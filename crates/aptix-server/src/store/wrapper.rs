@@ -17,7 +17,7 @@ use tokio_util::bytes::Bytes;
 use super::access::{KeptToken, TokenAdded, Tokens};
 use super::backup_summary::Summary;
 use super::deletion::Deletion;
-use super::fleet::{Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId};
+use super::fleet::{Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, Used};
 use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
@@ -62,6 +62,11 @@ macro_rules! wrapper {
                 None
             }
 
+            /// Answers [`Store::tell`].
+            fn tell(&self, used: Used) {
+                let _ = used;
+            }
+
             $(
                 #[doc = concat!("Answers [`Store::", stringify!($name), "`].")]
                 fn $name(&self, $($argument: $type),*) -> Answer<'_, $answer> {
@@ -97,6 +102,10 @@ macro_rules! wrapper {
 
             fn hints(&self) -> Option<Hints> {
                 Wrapper::hints(self)
+            }
+
+            fn tell(&self, used: Used) {
+                Wrapper::tell(self, used);
             }
 
             $(

@@ -99,7 +99,7 @@ impl Cluster {
 
     /// The address of a database over the Unix socket.
     pub(crate) fn address(&self, database: &str) -> String {
-        format!("postgres://{USER}@/{database}?host={}&port={}", self.home.display(), self.port)
+        Elsewhere { home: &self.home, port: self.port }.address(database)
     }
 
     /// The port, over TCP too if the cluster was made so.
@@ -163,14 +163,40 @@ impl Cluster {
 
     /// Stops it without an orderly end: what was not flushed is lost, as in a crash.
     pub(crate) fn stop_immediately(&self) {
-        finished(self.pg_ctl(&["stop", "--mode=immediate"]));
+        let mut stop = self.pg_ctl("stop");
+        stop.arg("--mode=immediate");
+        finished(stop);
     }
 
     /// Starts it again, after it was stopped or killed.
     pub(crate) fn start_again(&self) {
+        self.start_with(&[]);
+    }
+
+    fn start_with(&self, options: &[&str]) {
         // Those of the former run may hold its shared memory for a moment.
-        let started = (0..100).any(|_| self.pg_ctl(&["start"]).output().unwrap().status.success());
+        let started = (0..100).any(|_| self.pg_ctl("start").args(options).output().unwrap().status.success());
         assert!(started, "{}", self.log());
+    }
+
+    /// Keeps how it is now, for [`Self::set_back`].
+    pub(crate) fn keep(&self) {
+        self.stop_immediately();
+        finished(as_owner("cp", &["-r", self.data().to_str().unwrap(), self.home.join("kept").to_str().unwrap()]));
+        self.start_again();
+    }
+
+    /// Puts what was kept in its place, as if it were a standby that had received nothing since, and has something happen in it before
+    /// those who are connected find it again.
+    pub(crate) async fn set_back(&self, meanwhile: impl AsyncFnOnce(&Elsewhere)) {
+        self.stop_immediately();
+        let (data, kept) = (self.data(), self.home.join("kept"));
+        finished(as_owner("rm", &["-r", data.to_str().unwrap()]));
+        finished(as_owner("mv", &[kept.to_str().unwrap(), data.to_str().unwrap()]));
+        let elsewhere = Elsewhere { home: &self.home, port: self.port + 1 };
+        self.start_with(&["--options", &format!("-p {}", elsewhere.port)]);
+        meanwhile(&elsewhere).await;
+        self.restart_immediately();
     }
 
     /// Stops it as in a crash, and starts it again.
@@ -184,13 +210,26 @@ impl Cluster {
         std::fs::read_to_string(self.home.join("log")).unwrap_or_default()
     }
 
-    fn pg_ctl(&self, arguments: &[&str]) -> Command {
-        let mut command = as_owner(programs().unwrap().join("pg_ctl").to_str().unwrap(), arguments);
+    fn pg_ctl(&self, what: &str) -> Command {
+        let mut command = as_owner(programs().unwrap().join("pg_ctl").to_str().unwrap(), &[what]);
         command.args(["--wait", "--silent", "--pgdata"]).arg(self.data());
-        if arguments == ["start"] {
+        if what == "start" {
             command.arg("--log").arg(self.home.join("log"));
         }
         command
+    }
+}
+
+/// Where a cluster is reached.
+pub(crate) struct Elsewhere<'c> {
+    home: &'c Path,
+    port: u16,
+}
+
+impl Elsewhere<'_> {
+    /// The address of a database over the Unix socket.
+    pub(crate) fn address(&self, database: &str) -> String {
+        format!("postgres://{USER}@/{database}?host={}&port={}", self.home.display(), self.port)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::server::{Clients, SOON, Server, applied, create_text, submit};
 
 const MIB: u64 = 1 << 20;
 
-async fn health(clients: &Clients, service: &str) -> ServingStatus {
+pub(crate) async fn health(clients: &Clients, service: &str) -> ServingStatus {
     let request = HealthCheckRequest { service: service.to_owned() };
     HealthClient::new(clients.channel.clone()).check(request).await.unwrap().into_inner().status()
 }

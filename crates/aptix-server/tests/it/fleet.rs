@@ -12,6 +12,7 @@ use aptix_server::dispatcher::approvals::Approvals;
 use aptix_server::fleet::FleetOptions;
 use aptix_server::identity::{NewToken, Registry};
 use aptix_server::options::{Changeable, Options};
+use aptix_server::quota::{Allowance, QuotaRules};
 use aptix_server::store::Store;
 use aptix_server::store::memory::shared::SharedMemory;
 use tokio::net::TcpListener;
@@ -43,12 +44,17 @@ struct Node {
 
 impl Node {
     /// A server on a store, which looks at what others did this often.
-    #[expect(clippy::disallowed_methods, reason = "the handle is kept, and ended with the node")]
     async fn start(store: Arc<SharedMemory>, poll: Duration) -> Self {
+        Self::with(store, poll, QuotaRules::default()).await
+    }
+
+    /// The same, which holds callers to these limits.
+    #[expect(clippy::disallowed_methods, reason = "the handle is kept, and ended with the node")]
+    async fn with(store: Arc<SharedMemory>, poll: Duration, quotas: QuotaRules) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = Some(format!("http://{}", listener.local_addr().unwrap()));
         let fleet = FleetOptions { address, lifetime: LIFETIME, poll, ..FleetOptions::default() };
-        let changeable = Changeable { fleet, ..Approvals::default().into() };
+        let changeable = Changeable { fleet, quotas: quotas.into(), ..Approvals::default().into() };
         // Without heartbeats to fall back on, every event has to wake its waiters.
         let mut options = Options::default();
         options.dispatch.heartbeat = NEVER;
@@ -339,4 +345,39 @@ async fn a_workspace_that_another_server_deletes_ends_here_too() {
         let end = next_watched(&mut watching).await.unwrap_err();
         assert!(end.message().contains("is being deleted"), "{end:?}");
     }
+}
+
+/// What a workspace may use is counted for all servers together: streams until they end or their server dies, and batches of a day.
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_are_those_of_all_servers() {
+    let workspace = Allowance { streams: 2, batches_per_day: 3, ..Allowance::default() };
+    let rules = || QuotaRules { workspace, ..QuotaRules::default() };
+    let store = Arc::new(SharedMemory::default());
+    let poll = Duration::from_millis(50);
+    let mut a = Node::with(Arc::clone(&store), poll, rules()).await;
+    let b = Node::with(store.another(), poll, rules()).await;
+    for request in ["one", "two", "three"] {
+        a.client.submit(submit("w", request, vec![create_text("a.txt", "1")])).await.unwrap();
+    }
+    let number = std::cell::Cell::new(0);
+    until(async || {
+        // It may be stored if the other server was not heard yet.
+        let request = format!("more{}", number.replace(number.get() + 1));
+        let stored = b.client.clone().submit(submit("w", &request, vec![create_text("a.txt", "1")])).await;
+        stored.is_err().then(|| assert_refused(stored, Code::ResourceExhausted, "OVER_LIMIT", ""))
+    })
+    .await;
+    let watch = async |client: &Clients| client.clone().workspaces.watch_workspace(watched("w")).await;
+    let mut open = vec![watch(&a.client).await.unwrap(), watch(&a.client).await.unwrap()];
+    until(async || watch(&b.client).await.err()).await;
+    drop(open.pop());
+    let held = until(async || watch(&b.client).await.ok()).await;
+    drop(open);
+    until(async || watch(&b.client).await.ok()).await;
+    // What a server had that died is counted no more.
+    let mut again = vec![until(async || watch(&a.client).await.ok()).await];
+    until(async || watch(&b.client).await.err()).await;
+    a.kill();
+    again.push(until(async || watch(&b.client).await.ok()).await);
+    drop((held, again));
 }

@@ -17,7 +17,7 @@ use crate::server::SOON;
 use crate::store_contract::{append, batch, workspace};
 use crate::until::until;
 
-const LONG: Duration = Duration::from_secs(3600);
+pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 pub(crate) fn member(number: u128) -> Member {
     let address = (number != 2).then(|| format!("http://server-{number}"));
@@ -117,11 +117,11 @@ async fn what_changes_is_seen(a: Arc<dyn Store>, b: Arc<dyn Store>) {
     let mut hints = b.hints().expect("a shared store gives hints");
     let first = hinted(&a, &mut hints).await;
     let created = seen(&b).await[1].unwrap();
-    assert_eq!((created.newest, created.epoch), (first, 0));
+    assert_eq!((created.newest, created.lease.epoch), (first, 0));
     assert_eq!(a.take_lease(grant(1, 1, None)).await, Ok(Granted::Epoch(1)));
     hint(&mut hints, |hint| *hint == Hint::Workspace(w())).await;
     let leased = seen(&b).await[1].unwrap();
-    assert_eq!((leased.instance, leased.newest, leased.epoch), (created.instance, first, 1));
+    assert_eq!((leased.instance, leased.newest, leased.lease.epoch), (created.instance, first, 1));
     assert_eq!(a.add_token(token("t")).await, Ok(TokenAdded::New));
     hint(&mut hints, |hint| *hint == Hint::Tokens).await;
     let made = tokens(&b).await;
@@ -138,7 +138,7 @@ async fn what_changes_is_seen(a: Arc<dyn Store>, b: Arc<dyn Store>) {
     until(async || b.continue_deletion(w()).await.unwrap().is_none_or(|step| step.is_done).then_some(())).await;
     append(&a, batch(900, "w", "again")).await;
     let again = seen(&b).await[1].unwrap();
-    assert_eq!((again.newest, again.epoch), (Revision(1), 0));
+    assert_eq!((again.newest, again.lease.epoch), (Revision(1), 0));
     assert_ne!(again.instance, created.instance, "another workspace of the same name");
 }
 

@@ -61,6 +61,8 @@ mod postgres_groups;
 #[cfg(feature = "postgres")]
 mod postgres_outages;
 #[cfg(feature = "postgres")]
+mod postgres_set_back;
+#[cfg(feature = "postgres")]
 mod postgres_store;
 mod prepared;
 mod process;

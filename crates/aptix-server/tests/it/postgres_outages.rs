@@ -4,12 +4,17 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aptix_server::options::Options;
 use aptix_server::store::postgres::PostgresStore;
 use aptix_server::store::postgres::address::Address;
 use aptix_server::store::{Appended, Store, StoreError};
 use tokio::time::timeout;
+use tonic::Code;
+use tonic_health::pb::health_check_response::ServingStatus;
 
 use crate::cluster::{Cluster, USER};
+use crate::disk_reserve::health;
+use crate::server::{Server, assert_refused, create_text, submit};
 use crate::store_contract::{append, batch};
 use crate::until::until;
 
@@ -106,4 +111,24 @@ async fn a_frozen_host_does_not_hide_the_next_one() {
     let address = format!("postgres://{USER}@/store?host={},{}&connect_timeout=1", host(&one), host(&two));
     let opened = timeout(SOON, PostgresStore::open(&Address::parse(&address).unwrap())).await;
     append(&Arc::new(opened.unwrap().unwrap()), batch(1, "w", "r1")).await;
+}
+
+/// While the database answers nothing, a caller is told so in a bounded time, and health says it; what it asked for is stored once when it
+/// asks again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_on_a_slow_database_says_so_and_goes_on() {
+    let Some(cluster) = cluster() else { return };
+    let server = Server::over(open(&cluster).await, Options::default());
+    let mut client = server.connect().await;
+    let batch = |request: &str| submit("w", request, vec![create_text("a.txt", "1")]);
+    client.submit(batch("before")).await.unwrap();
+    let frozen = cluster.freeze();
+    let refused = timeout(SOON, client.submit(batch("slow"))).await.unwrap();
+    assert_refused(refused, Code::Unavailable, "UNAVAILABLE", "READ_ONLY");
+    let writer = "aptix.v1.BatchService";
+    until(async || (health(&client, writer).await == ServingStatus::NotServing).then_some(())).await;
+    drop(frozen);
+    until(async || (health(&client, writer).await == ServingStatus::Serving).then_some(())).await;
+    assert_eq!(client.submit(batch("slow")).await.unwrap().revision, 2);
+    assert_eq!(client.submit(batch("slow")).await.unwrap().revision, 2);
 }

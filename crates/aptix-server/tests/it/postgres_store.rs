@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, NoTls};
 
 use crate::cluster::Database;
-use crate::fleet_store;
+use crate::fleet_store::{self, LONG, member};
 use crate::sample::{self, file};
 use crate::store_contract::{append, batch, step, workspace};
 
@@ -157,17 +157,42 @@ async fn servers_that_start_at_once_are_on_one_store() {
     assert_eq!(histories, [histories[0]; 3]);
 }
 
-/// Tables of a newer version are refused by name, and left as they are.
+/// Servers of two versions share tables as long as the older one can use them; then it is refused by name, and joins no more.
 #[tokio::test]
-async fn tables_of_a_newer_version_are_refused() {
+async fn newer_tables_are_used_as_long_as_they_can_be() {
     let Some(database) = Database::new() else { return };
-    database.open().await.close().await.unwrap();
+    let older = Arc::new(database.open().await);
     let mut tasks = JoinSet::new();
     let client = connect(&database, &mut tasks).await;
-    let newer = "INSERT INTO refinery_schema_history SELECT 99, name, applied_on, checksum FROM refinery_schema_history LIMIT 1";
+    let newer = "ALTER TABLE batches ADD more text NOT NULL DEFAULT ''; \
+        INSERT INTO refinery_schema_history SELECT 99, name, applied_on, checksum FROM refinery_schema_history LIMIT 1";
     run(&client, newer).await;
+    append(&older, batch(1, "w", "r1")).await;
+    append(&Arc::new(database.open().await), batch(2, "w", "r2")).await;
+    older.join(member(1), LONG).await.unwrap();
+    run(&client, "UPDATE table_versions SET oldest = 99").await;
+    let refused = older.join(member(2), LONG).await.unwrap_err();
+    assert!(refused.to_string().contains("start a newer aptix-server"), "{refused}");
     let error = PostgresStore::open(&Address::parse(&database.address).unwrap()).await.map(drop).unwrap_err();
     assert!(matches!(error, StoreError::OtherSchema { found: 99, .. }), "{error}");
+}
+
+/// Tables that a server which lives could not use any more are not made.
+#[tokio::test]
+async fn no_server_that_lives_loses_its_tables() {
+    let Some(database) = Database::new() else { return };
+    let living = database.open().await;
+    let company = living.join(member(1), LONG).await.unwrap();
+    assert_eq!(company.others, []);
+    let mut tasks = JoinSet::new();
+    let client = connect(&database, &mut tasks).await;
+    run(&client, "UPDATE table_versions SET oldest = 0; UPDATE servers SET knows = 0").await;
+    let address = Address::parse(&database.address).unwrap();
+    let refused = PostgresStore::open(&address).await.map(drop).unwrap_err();
+    assert!(refused.to_string().contains("1 servers that know its tables up to version 0"), "{refused}");
+    living.leave(member(1).id).await.unwrap();
+    PostgresStore::open(&address).await.unwrap();
+    assert_eq!(client.query_one("SELECT oldest FROM table_versions", &[]).await.unwrap().get::<_, i32>(0), 1);
 }
 
 /// An upload that lacks a chunk becomes no blob.

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::MemoryStore;
 use crate::store::access::{KeptToken, TokenAdded};
 use crate::store::fleet::{
-    Company, Grant, Granted, Hint, Hints, Holder, LeaseName, Lifetime, Looked, Member, Seen, ServerId,
+    Company, Grant, Granted, Hint, Hints, Holder, LeaseName, Lifetime, Looked, Member, Seen, ServerId, Used,
 };
 use crate::store::session::{ModeChange, ModeChanged};
 use crate::store::wrapper::Wrapper;
@@ -206,6 +206,12 @@ impl Wrapper for SharedMemory {
         Some(self.common.hints.subscribe())
     }
 
+    fn tell(&self, used: Used) {
+        if self.reached().is_ok() {
+            self.hint(Hint::Used(used));
+        }
+    }
+
     fn append(&self, batch: BatchRecord) -> Answer<'_, Appended> {
         self.change(Hint::Event(batch.workspace.clone(), batch.id), |store| store.append(batch))
     }
@@ -315,9 +321,9 @@ impl Wrapper for SharedMemory {
         self.looks.fetch_add(1, Ordering::SeqCst);
         let seen = |workspace: &WorkspaceId| {
             let Some(newest) = at_once(self.common.store.newest(workspace.clone()))? else { return Ok(None) };
-            let epoch = at_once(self.common.store.lease(workspace.clone()))?.epoch;
+            let lease = at_once(self.common.store.lease(workspace.clone()))?;
             let instance = Uuid::from_u128(self.fleet().deleted.get(workspace).copied().unwrap_or_default());
-            Ok(Some(Seen { instance, newest, epoch }))
+            Ok(Some(Seen { instance, newest, lease }))
         };
         let seen = self.reached().and_then(|()| workspaces.iter().map(seen).collect::<Result<Vec<_>, _>>());
         let looked = seen.map(|seen| Looked { seen, tokens: self.fleet().tokens });

@@ -11,9 +11,10 @@ use tokio_postgres::Row;
 
 use super::database::{Database, Values};
 use super::fault::Fault;
-use super::numbers::{get, name, number};
+use super::numbers::{get, name, number, optional_digest};
 use super::reads::parsed;
 use super::rows::{Decided, Holding, Needs, Put, Rows, Workspace, load};
+use super::schema;
 use crate::store::fleet::{Company, Grant, Granted, Holder, LeaseName, Lifetime, Looked, Member, Seen, ServerId};
 use crate::store::records::record;
 use crate::store::{Lease, StoreError};
@@ -21,8 +22,8 @@ use crate::store::{Lease, StoreError};
 /// How long the row of a server that died is kept.
 const REMEMBERED: Duration = Duration::from_secs(3600);
 
-const JOIN: &str =
-    "INSERT INTO servers (id, address, secret, until) VALUES ($1, $2, $3, clock_timestamp() + $4 * interval '1 ms')";
+const JOIN: &str = "INSERT INTO servers (id, address, secret, knows, until) \
+    SELECT $1, $2, $3, $4, clock_timestamp() + $5 * interval '1 ms' FROM table_versions WHERE oldest <= $4";
 const RENEW: &str =
     "UPDATE servers SET until = clock_timestamp() + $2 * interval '1 ms' WHERE id = $1 AND until > clock_timestamp()";
 const OTHERS: &str = "SELECT id, address, secret FROM servers WHERE id <> $1 AND until > clock_timestamp()";
@@ -36,7 +37,7 @@ const LOCK: &str = "SELECT FROM workspaces WHERE name = ANY($1::text[]) ORDER BY
 const RELEASE: &str = "DELETE FROM leases WHERE (workspace, epoch) IN \
     (SELECT w.name, w.epoch FROM unnest($1::text[], $2::bytea[]) AS n(name, secret) \
         JOIN workspaces w ON w.name = n.name AND w.secret = n.secret)";
-const LOOK: &str = "SELECT f.tokens, w.name, w.born, w.newest, w.epoch FROM store_facts f \
+const LOOK: &str = "SELECT f.tokens, w.name, w.born, w.newest, w.epoch, w.secret FROM store_facts f \
     LEFT JOIN workspaces w ON w.name = ANY($1::text[]) AND w.known AND NOT w.deleting";
 
 fn millis(duration: Duration) -> f64 {
@@ -48,7 +49,14 @@ pub(super) async fn join(database: &Database, member: &Member, lifetime: Lifetim
     let transaction = database.begin_reserved().await?;
     let Member { id, address, secret } = member;
     transaction.change(FORGET, &[&millis(REMEMBERED)]).await?;
-    transaction.change(JOIN, &[&id.0, address, secret, &millis(lifetime)]).await?;
+    let knows = schema::newest();
+    if transaction.change(JOIN, &[&id.0, address, secret, &knows, &millis(lifetime)]).await? == 0 {
+        let cause = format!(
+            "its tables were migrated, and servers that know versions up to {knows} cannot use them any more; hint: start a newer aptix-server"
+        );
+        return Err(Fault::Failed(cause));
+    }
+    transaction.change("UPDATE store_facts SET joined = joined + 1", &[]).await?;
     let company = company(&transaction.rows(OTHERS, &[&id.0]).await?)?;
     transaction.commit().await?;
     Ok(company)
@@ -127,8 +135,9 @@ pub(super) async fn look(database: &Database, wanted: &[WorkspaceId]) -> Result<
             continue;
         }
         let (id, seen) = parsed(|| {
-            let (newest, epoch) = (Revision(number(get(row, 3)?)), number(get(row, 4)?));
-            Ok((name::<WorkspaceId>(row, 1)?, Seen { instance: get(row, 2)?, newest, epoch }))
+            let lease = Lease { epoch: number(get(row, 4)?), secret: optional_digest(row, 5)? };
+            let newest = Revision(number(get(row, 3)?));
+            Ok((name::<WorkspaceId>(row, 1)?, Seen { instance: get(row, 2)?, newest, lease }))
         })?;
         found.insert(id, seen);
     }

@@ -9,7 +9,7 @@ use aptix_model::id::{BatchId, WorkspaceId};
 use tokio::sync::{broadcast, mpsc};
 
 use crate::mint;
-use crate::store::fleet::{Hint, Hints};
+use crate::store::fleet::{Hint, Hints, InUse, ServerId, Used};
 
 /// Hints that wait to be told; what comes then is told as one that says nothing.
 const WAITING: usize = 4096;
@@ -56,6 +56,7 @@ impl Ear {
 /// A hint as one line; what cannot be read says that something changed.
 fn read(line: &str) -> Hint {
     let parsed = match line.split_once(' ') {
+        Some((USED, used)) => read_used(used).map(Hint::Used),
         Some((workspace, batch)) => workspace.parse().ok().zip(batch.parse().ok()).map(|(w, b)| Hint::Event(w, b)),
         None if line == TOKENS => Some(Hint::Tokens),
         None => line.parse().ok().map(Hint::Workspace),
@@ -63,8 +64,17 @@ fn read(line: &str) -> Hint {
     parsed.unwrap_or(Hint::Anything)
 }
 
+fn read_used(words: &str) -> Option<Used> {
+    let mut words = words.split(' ');
+    let (server, subject) = (ServerId(words.next()?.parse().ok()?), words.next()?.to_owned());
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let held = InUse { streams: number()?, bytes: number()?, questions: number()? };
+    Some(Used { server, subject, held, calls: number()?, batches: number()? })
+}
+
 /// No workspace has such a name.
 const TOKENS: &str = "!tokens";
+const USED: &str = "!used";
 const ANYTHING: &str = "!anything";
 
 fn write(hint: &Hint) -> String {
@@ -72,6 +82,9 @@ fn write(hint: &Hint) -> String {
         Hint::Event(workspace, batch) => format!("{workspace} {batch}"),
         Hint::Workspace(workspace) => workspace.to_string(),
         Hint::Tokens => TOKENS.to_owned(),
+        Hint::Used(Used { server, subject, held: InUse { streams, bytes, questions }, calls, batches }) => {
+            format!("{USED} {} {subject} {streams} {bytes} {questions} {calls} {batches}", server.0)
+        }
         Hint::Anything => ANYTHING.to_owned(),
     }
 }

@@ -24,14 +24,16 @@ use crate::store::embedded::restore::RestoredTokens;
 const FILLING: i64 = 0x4150_5449_584e;
 
 const COUNT: &str = "SELECT count(*) FROM workspaces WHERE known AND NOT deleting";
-const ALIVE: &str = "SELECT count(*), ceil(extract(epoch FROM max(until) - clock_timestamp()))::bigint FROM servers \
-    WHERE until > clock_timestamp()";
+const ALIVE: &str = "SELECT f.joined, count(s.id), ceil(extract(epoch FROM max(s.until) - clock_timestamp()))::bigint \
+    FROM store_facts f LEFT JOIN servers s ON s.until > clock_timestamp() GROUP BY f.joined";
 
 /// A store that no server uses, to be read. The database is not changed.
 pub struct Source {
     database: Database,
     history: HistoryId,
     place: String,
+    /// How often a server had joined the others when it was opened.
+    joined: i64,
 }
 
 impl Source {
@@ -43,7 +45,7 @@ impl Source {
         let (connector, place) = (Connector::new(address)?, format!("the database {address}"));
         let client = connect(&connector).await?;
         let failed = |cause: &str| StoreError::Failed { action: "read the source", cause: format!("{place} {cause}") };
-        if !schema::is_newest(&client, &address.to_string()).await? {
+        if !schema::is_usable(&client, &address.to_string()).await? {
             let cause = "has no tables of a store, or those of an older version; hint: start this version of aptix-server on it once";
             return Err(failed(cause).into());
         }
@@ -54,8 +56,8 @@ impl Source {
             return Err(StoreError::Unrestored { place }.into());
         }
         let history = HistoryId(get(row, 0).map_err(Fault::into_error)?);
-        let source = Self { database, history, place };
-        source.check_unused().await?;
+        let mut source = Self { database, history, place, joined: 0 };
+        source.joined = source.unused().await?;
         Ok(source)
     }
 
@@ -74,15 +76,25 @@ impl Source {
         rows.first().map_or(Ok(0), |row| get(row, 0).map(number)).map_err(Fault::into_error)
     }
 
-    /// Refuses a store that a server uses.
+    /// Refuses a store that a server uses, or has used since this was opened.
     ///
     /// # Errors
-    /// When a server counts among those that live, or PostgreSQL refuses.
+    /// When a server counts among those that live, one has come and gone, or PostgreSQL refuses.
     pub async fn check_unused(&self) -> Result<(), BackupError> {
+        if self.unused().await? == self.joined {
+            return Ok(());
+        }
+        let why = "a server has used it meanwhile; hint: stop every server, and run the command again".to_owned();
+        Err(BackupError::Served { place: self.place.clone(), why })
+    }
+
+    /// Refuses a store that a server uses; answers how often one joined the others.
+    async fn unused(&self) -> Result<i64, BackupError> {
         let rows = self.database.read(ALIVE, &[]).await?;
-        let Some(row) = rows.first() else { return Ok(()) };
-        let read = || Ok((get::<i64>(row, 0)?, get::<Option<i64>>(row, 1)?));
-        let (servers, Some(seconds)) = read().map_err(Fault::into_error)? else { return Ok(()) };
+        let Some(row) = rows.first() else { return Ok(0) };
+        let read = || Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, get::<Option<i64>>(row, 2)?));
+        let (joined, servers, seconds) = read().map_err(Fault::into_error)?;
+        let Some(seconds) = seconds else { return Ok(joined) };
         let why = format!(
             "{servers} servers count as alive; hint: stop them, or if they were killed wait {seconds} seconds, and run the command again"
         );
@@ -104,7 +116,7 @@ pub struct Target {
     history: HistoryId,
     place: String,
     /// Has the lock that keeps other migrations away.
-    _lock: Client,
+    lock: Client,
 }
 
 impl Target {
@@ -118,12 +130,12 @@ impl Target {
         let failed = |error: tokio_postgres::Error| Fault::from(error).into_error();
         let locked = client.query_one("SELECT pg_try_advisory_lock($1)", &[&FILLING]).await.map_err(failed)?;
         if !get::<bool>(&locked, 0).map_err(Fault::into_error)? {
-            let why = "another migration into it is under way; hint: wait until that has ended".to_owned();
+            let why = schema::held(&client, FILLING, "another migration into it is under way").await;
             return Err(BackupError::Served { place, why });
         }
         let database = Database::new(connector, Mouth::new().0)?;
         let found = database.write(|| mark(&database, history)).await?;
-        let target = Self { database, history, place, _lock: client };
+        let target = Self { database, history, place, lock: client };
         let occupied = |why: String| BackupError::Occupied { place: target.place.clone(), why };
         match found {
             (found, true) if found == history => Ok(target),
@@ -173,12 +185,9 @@ impl Target {
     /// # Errors
     /// When PostgreSQL refuses.
     pub async fn finish(&self) -> Result<(), StoreError> {
-        let finished = async {
-            let transaction = self.database.begin().await?;
-            transaction.change("UPDATE store SET filling = false", &[]).await?;
-            transaction.commit().await
-        };
-        finished.await.map_err(Fault::into_error)
+        // Where the lock is: with its connection ended, another migration may have begun.
+        let finished = self.lock.execute("UPDATE store SET filling = false", &[]).await;
+        finished.map(drop).map_err(|error| Fault::from(error).into_error())
     }
 
     /// Where it is.

@@ -65,7 +65,7 @@ use self::writes::Append;
 use super::access::{KeptToken, TokenAdded, Tokens};
 use super::backup_summary::Summary;
 use super::deletion::Deletion;
-use super::fleet::{Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId};
+use super::fleet::{Company, Grant, Granted, Hint, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, Used};
 use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
@@ -357,6 +357,10 @@ impl Store for PostgresStore {
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn tell(&self, used: Used) {
+        self.database.mouth.tell(Hint::Used(used));
     }
 
     fn hints(&self) -> Option<Hints> {

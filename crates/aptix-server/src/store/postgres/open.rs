@@ -64,13 +64,20 @@ pub(super) async fn prepare(address: &Address) -> Result<Connector, StoreError> 
     Ok(connector)
 }
 
+/// How long a lock is waited for before the store is open. PostgreSQL ends the connection of a machine that died within half of that,
+/// and so the locks that only end with it.
+const BEFORE: &str = "SET lock_timeout = '60s'; SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; \
+    SET tcp_keepalives_count = 3; SET tcp_user_timeout = '30s'";
+
 /// A connection, for what comes before the store is open.
 pub(super) async fn connect(connector: &Connector) -> Result<Client, StoreError> {
     let connected = connector.connection().await.map_err(|error| match Fault::from(error) {
         Fault::Unavailable(cause) => StoreError::Failed { action: "connect to PostgreSQL", cause },
         fault => fault.into_error(),
     });
-    Ok(connected?.0)
+    let (client, _) = connected?;
+    client.batch_execute(BEFORE).await.map_err(|error| Fault::from(error).into_error())?;
+    Ok(client)
 }
 
 /// Warns where the settings of the role or the database let PostgreSQL acknowledge what a crash or a failover loses.

@@ -16,12 +16,24 @@ CREATE TABLE store_facts (
     -- Whether calls need a token, also where no token is left.
     tokens_needed boolean NOT NULL DEFAULT false,
     -- How often a token was made or ended.
-    tokens bigint NOT NULL DEFAULT 0
+    tokens bigint NOT NULL DEFAULT 0,
+    -- How often a server joined the others.
+    joined bigint NOT NULL DEFAULT 0
 );
+
+-- Which servers can use these tables: those that know at least this version of them.
+CREATE TABLE table_versions (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    oldest integer NOT NULL
+);
+
+INSERT INTO table_versions (oldest) VALUES (1);
 
 -- The servers on this store. One lives until its time is over, by the clock of the database.
 CREATE TABLE servers (
     id uuid PRIMARY KEY,
+    -- The newest version of the tables that it knows.
+    knows integer NOT NULL,
     -- Where the others reach it, and what they prove to it that they are on the same store with.
     address text,
     secret text NOT NULL,
