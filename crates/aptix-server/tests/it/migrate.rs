@@ -291,7 +291,14 @@ async fn a_flipped_byte_in_the_target_is_found() {
     let flip = |column: &str| format!("set_byte({column}, 20, get_byte({column}, 20) # 1)");
     let damages = [
         ("w", format!("UPDATE batches SET content = {} WHERE workspace = 'w'", flip("content"))),
-        ("w", format!("UPDATE batches SET progress = {} WHERE workspace = 'w'", flip("progress"))),
+        (
+            "w",
+            format!(
+                "UPDATE batch_states SET progress = {} WHERE id IN (SELECT id FROM batches WHERE workspace = 'w')",
+                flip("progress")
+            ),
+        ),
+        ("w", format!("UPDATE batches SET event = {} WHERE workspace = 'w'", flip("event"))),
         ("v", format!("UPDATE events SET record = {} WHERE workspace = 'v'", flip("record"))),
         ("w", format!("UPDATE chunks SET bytes = {} WHERE index = 1", flip("bytes"))),
         ("many03", format!("UPDATE workspaces SET digest = {} WHERE name = 'many03'", flip("digest"))),

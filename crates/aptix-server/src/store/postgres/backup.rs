@@ -14,7 +14,8 @@ use uuid::Uuid;
 
 use super::database::{Database, Values};
 use super::fault::Fault;
-use super::numbers::{digest, get, name, number, optional_digest};
+use super::numbers::{column, digest, get, name, number, optional_digest};
+use super::reads::NEXT_EVENTS;
 use crate::mint;
 use crate::store::backup::{Item, StoreFacts, Summary, WorkspaceFacts, Writer};
 use crate::store::records::record::{self, Happened};
@@ -99,9 +100,9 @@ async fn read(database: &Database, history: HistoryId, out: &Out) -> Result<(), 
         let rows = transaction.query_portal(&portal, SMALL).await?;
         for row in &rows {
             let facts = workspace(row)?;
-            let id = facts.id.clone();
+            let (id, trimmed) = (facts.id.clone(), facts.trim.upto);
             send(out, Item::Workspace(Box::new(facts))).await?;
-            back_up_workspace(&transaction, &id, out).await?;
+            back_up_workspace(&transaction, &id, trimmed, out).await?;
         }
         if rows.is_empty() {
             return Ok(());
@@ -149,13 +150,21 @@ pub(super) fn workspace(row: &Row) -> Result<WorkspaceFacts, Fault> {
     })
 }
 
-async fn back_up_workspace(transaction: &Transaction<'_>, id: &WorkspaceId, out: &Out) -> Result<(), Fault> {
+async fn back_up_workspace(
+    transaction: &Transaction<'_>,
+    id: &WorkspaceId,
+    trimmed: Revision,
+    out: &Out,
+) -> Result<(), Fault> {
     let name = id.as_str();
     let of: Values<'_> = &[&name];
     let sessions = "SELECT record FROM sessions WHERE workspace = $1 ORDER BY session";
     let session = |row: &Row| Ok(Item::Session(session_record::decode_any(get(row, 0)?)?));
     each(transaction, out, (sessions, of, SMALL), session).await?;
-    let batches = "SELECT id, first, content, progress FROM batches WHERE workspace = $1 ORDER BY first";
+    let batches = "SELECT id, first, content, coalesce((SELECT s.progress FROM batch_states s WHERE s.id = b.id), progress) FROM (\
+            (SELECT id, first, content, progress FROM batches WHERE workspace = $1 AND has_content ORDER BY first) \
+            UNION ALL (SELECT id, first, content, progress FROM batches WHERE workspace = $1 AND NOT has_content \
+                ORDER BY first)) b ORDER BY first";
     let batch = |row: &Row| {
         let (id, first) = (BatchId(get(row, 0)?), Revision(number(get(row, 1)?)));
         let batch = batch_record::decode_batch(id, get(row, 2)?, get(row, 3)?)?;
@@ -165,13 +174,13 @@ async fn back_up_workspace(transaction: &Transaction<'_>, id: &WorkspaceId, out:
     let hunks = "SELECT hunk, batch FROM hunks WHERE workspace = $1 ORDER BY hunk";
     let hunk = |row: &Row| Ok(Item::Plan(FilePatchId(get(row, 0)?), BatchId(get(row, 1)?)));
     each(transaction, out, (hunks, of, SMALL), hunk).await?;
-    let events = "SELECT revision, record FROM events WHERE workspace = $1 ORDER BY revision";
     let event = |row: &Row| {
-        let revision = Revision(number(get(row, 0)?));
-        let Happened { batch, digest, facts, previous } = record::decode_event(get(row, 1)?)?;
+        let revision = Revision(number(get(row, 1)?));
+        let Happened { batch, digest, facts, previous } = record::decode_event(get(row, 2)?)?;
         Ok(Item::Event(Box::new(Event { revision, batch, digest, facts }), previous))
     };
-    each(transaction, out, (events, of, SMALL), event).await?;
+    let all: Values<'_> = &[&name, &column(trimmed.0), &None::<i64>];
+    each(transaction, out, (NEXT_EVENTS, all, SMALL), event).await?;
     let files = "SELECT path, record FROM files WHERE workspace = $1 ORDER BY path";
     let file = |row: &Row| {
         let file = record::decode_file(get(row, 1)?)?;

@@ -6,6 +6,7 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, FilePatchId, RequestId, Revision, SessionId, WorkspaceId};
 use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::{BatchRecord, Source};
+use aptix_model::state::BatchState;
 
 use super::rows::{Batch, Found, Holding, In, NewEvent, Put, Rows, Workspace};
 use crate::store::retention::blobs_of;
@@ -16,10 +17,10 @@ use crate::store::{CloudFile, UploadId};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Columns {
     pub(super) newest: Revision,
-    pub(super) state: &'static str,
     pub(super) is_open: bool,
     pub(super) in_flight: bool,
-    pub(super) is_plan: bool,
+    /// Whether it is a prepared batch that failed.
+    pub(super) is_refused: bool,
     pub(super) has_content: bool,
     pub(super) freed: Option<RequestId>,
     pub(super) hunk: Option<FilePatchId>,
@@ -35,10 +36,9 @@ impl Columns {
         let preparation = batch.preparation();
         Self {
             newest: batch.revision,
-            state: batch.state.word(),
             is_open: batch.state.is_open(),
             in_flight: is_in_flight(batch.state) && session::of(&batch.origin).is_some(),
-            is_plan: matches!(batch.source, Source::Prepared(_)),
+            is_refused: batch.state == BatchState::Failed && matches!(batch.source, Source::Prepared(_)),
             has_content: batch.removed_content.is_none(),
             freed: preparation.and_then(|preparation| preparation.freed.clone()),
             hunk: batch.hunk(),
@@ -48,6 +48,12 @@ impl Columns {
             reverted_by: batch.reverted_by,
             expires: batch.expires().map(|expires| expires.0),
         }
+    }
+
+    /// Whether the row of a batch that was stored under this revision has all of it.
+    pub(super) fn is_as_stored(&self, first: Revision) -> bool {
+        let Self { newest, is_refused, freed, reverted_by, expires, .. } = self;
+        *newest == first && !is_refused && freed.is_none() && reverted_by.is_none() && expires.is_none()
     }
 }
 
@@ -60,6 +66,15 @@ pub(super) struct NewBatch {
     pub(super) records: Batch,
 }
 
+/// A batch that changed, as it is written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct ChangedBatch {
+    pub(super) workspace: WorkspaceId,
+    pub(super) first: Revision,
+    pub(super) columns: Columns,
+    pub(super) progress: Vec<u8>,
+}
+
 /// What is written.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
@@ -67,7 +82,7 @@ pub(super) struct Changes {
     /// Workspaces whose rows this transaction created.
     pub(super) created: BTreeSet<WorkspaceId>,
     pub(super) new: BTreeMap<BatchId, NewBatch>,
-    pub(super) changed: BTreeMap<BatchId, (Columns, Vec<u8>)>,
+    pub(super) changed: BTreeMap<BatchId, ChangedBatch>,
     pub(super) events: Vec<(WorkspaceId, NewEvent)>,
     pub(super) requests: BTreeMap<In<RequestId>, BatchId>,
     pub(super) hunks: BTreeMap<In<FilePatchId>, BatchId>,
@@ -94,7 +109,7 @@ impl Changes {
     /// The bytes of what is written of batches.
     pub(super) fn bytes(&self) -> usize {
         let new = self.new.values().map(|new| new.records.content.len() + new.records.progress.len());
-        new.sum::<usize>() + self.changed.values().map(|(_, progress)| progress.len()).sum::<usize>()
+        new.sum::<usize>() + self.changed.values().map(|changed| changed.progress.len()).sum::<usize>()
     }
 
     /// Takes over what a write changes, so that the next one decides by it.
@@ -151,7 +166,10 @@ impl Changes {
         let columns = Columns::of(batch);
         match self.new.get_mut(&batch.id) {
             Some(new) => (new.columns, new.records) = (columns, records.clone()),
-            None => drop(self.changed.insert(batch.id, (columns, records.progress.clone()))),
+            None => {
+                let (workspace, first, progress) = (batch.workspace.clone(), records.first, records.progress.clone());
+                self.changed.insert(batch.id, ChangedBatch { workspace, first, columns, progress });
+            }
         }
         rows.batches.insert(batch.id, Found::Batch(records));
     }

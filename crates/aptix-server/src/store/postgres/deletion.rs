@@ -53,7 +53,7 @@ pub(super) async fn begin(
 /// The tables that are emptied of a workspace, with the columns that name a row.
 const TABLES: [(&str, &str); 5] = [
     ("events", "revision"),
-    ("requests", "request"),
+    ("freed_requests", "request"),
     ("hunks", "hunk"),
     ("sessions", "session"),
     ("files", "path_key"),
@@ -99,11 +99,23 @@ fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
+/// The batches of a workspace: those with content and those without, each found by an index.
+pub(super) const BATCHES: &str = "SELECT id FROM batches WHERE workspace = $1 AND has_content \
+    UNION ALL SELECT id FROM batches WHERE workspace = $1 AND NOT has_content";
+
+/// Whether the row `f` of those in flight is that of the batch `b`.
+const IN_FLIGHT: &str = "f.workspace = b.workspace AND f.session = b.session AND f.first = b.first \
+    AND hashtextextended(f.workspace || ' ' || f.session, 0) = hashtextextended(b.workspace || ' ' || b.session, 0)";
+
 async fn remove_batches(transaction: &Transaction<'_>, workspace: &WorkspaceId, most: i64) -> Result<i64, Fault> {
-    let sql = "WITH gone AS (DELETE FROM batches WHERE id IN \
-            (SELECT id FROM batches WHERE workspace = $1 ORDER BY first LIMIT $2) RETURNING id), \
-        named AS (DELETE FROM batch_blobs WHERE batch IN (SELECT id FROM gone)) SELECT count(*) FROM gone";
-    let row = transaction.row(sql, &[&workspace.as_str(), &most]).await?;
+    let sql = format!(
+        "WITH gone AS (DELETE FROM batches WHERE id IN (SELECT id FROM ({BATCHES}) b LIMIT $2) \
+            RETURNING id, workspace, session, first), \
+        in_flight AS (DELETE FROM in_flight f USING gone b WHERE {IN_FLIGHT}), \
+        changed AS (DELETE FROM batch_states WHERE id IN (SELECT id FROM gone)), \
+        named AS (DELETE FROM batch_blobs WHERE batch IN (SELECT id FROM gone)) SELECT count(*) FROM gone"
+    );
+    let row = transaction.row(&sql, &[&workspace.as_str(), &most]).await?;
     row.map_or(Ok(0), |row| get(&row, 0))
 }
 
@@ -123,14 +135,17 @@ async fn remove_blobs(transaction: &Transaction<'_>, workspace: &WorkspaceId, mo
 
 /// Removes a workspace that no server knows, all at once.
 pub(super) async fn remove(transaction: &Transaction<'_>, workspace: &str) -> Result<(), Fault> {
-    let first = [
-        "DELETE FROM batch_blobs WHERE batch IN (SELECT id FROM batches WHERE workspace = $1)",
-        "DELETE FROM chunks WHERE upload IN (SELECT upload FROM blobs WHERE workspace = $1)",
-        "DELETE FROM workspaces WHERE name = $1",
+    let mut sql = vec![
+        format!("DELETE FROM batch_blobs WHERE batch IN ({BATCHES})"),
+        format!("DELETE FROM in_flight f USING batches b WHERE b.id IN ({BATCHES}) AND {IN_FLIGHT}"),
+        format!("DELETE FROM batch_states WHERE id IN ({BATCHES})"),
+        format!("DELETE FROM batches WHERE id IN ({BATCHES})"),
+        "DELETE FROM chunks WHERE upload IN (SELECT upload FROM blobs WHERE workspace = $1)".to_owned(),
+        "DELETE FROM workspaces WHERE name = $1".to_owned(),
     ];
-    let tables = ["batches", "events", "requests", "hunks", "sessions", "files", "blobs"];
-    let then = tables.map(|table| format!("DELETE FROM {table} WHERE workspace = $1"));
-    for sql in first.into_iter().chain(then.iter().map(String::as_str)) {
+    let tables = TABLES.iter().map(|(table, _)| *table).chain(["blobs"]);
+    sql.extend(tables.map(|table| format!("DELETE FROM {table} WHERE workspace = $1")));
+    for sql in &sql {
         transaction.change(sql, &[&workspace]).await?;
     }
     Ok(())

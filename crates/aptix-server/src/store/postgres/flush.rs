@@ -1,15 +1,17 @@
 //! Writes what changed: each kind of row with one statement, all of them sent together with the commit.
 
+use std::collections::HashMap;
 use std::pin::Pin;
 
+use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Statement};
-use uuid::Uuid;
 
-use super::changes::{Changes, Columns};
+use super::changes::{ChangedBatch, Changes, Columns, NewBatch};
 use super::database::Lent;
 use super::fault::Fault;
 use super::numbers::column;
+use super::rows::NewEvent;
 use crate::store::records::record;
 
 const WORKSPACES: &str = "UPDATE workspaces w SET known = n.known, newest = n.newest, digest = n.digest, epoch = n.epoch, \
@@ -18,18 +20,27 @@ const WORKSPACES: &str = "UPDATE workspaces w SET known = n.known, newest = n.ne
     $9::bigint[], $10::bigint[]) AS n(name, known, newest, digest, epoch, secret, roots, open, used, sessions) \
     WHERE w.name = n.name";
 const UNUSED: &str = "DELETE FROM workspaces WHERE name = ANY($1::text[])";
-const NEW: &str = "INSERT INTO batches (id, workspace, first, newest, state, is_open, in_flight, is_plan, has_content, request, \
-    freed, hunk, session, reverts, replaces, reverted_by, expires, content, progress) \
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::bool[], $7::bool[], $8::bool[], \
-    $9::bool[], $10::text[], $11::text[], $12::uuid[], $13::text[], $14::uuid[], $15::uuid[], $16::uuid[], $17::bigint[], \
-    $18::bytea[], $19::bytea[])";
-const CHANGED: &str = "UPDATE batches b SET newest = n.newest, state = n.state, is_open = n.is_open, in_flight = n.in_flight, \
-    freed = n.freed, reverted_by = n.reverted_by, expires = n.expires, progress = n.progress \
-    FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::bool[], $5::bool[], $6::text[], $7::uuid[], $8::bigint[], \
-    $9::bytea[]) AS n(id, newest, state, is_open, in_flight, freed, reverted_by, expires, progress) WHERE b.id = n.id";
+const NEW: &str = "INSERT INTO batches (id, workspace, first, is_open, has_content, request, session, hunk, reverts, replaces, event, \
+    progress, content) \
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::bool[], $5::bool[], $6::text[], $7::text[], $8::uuid[], \
+    $9::uuid[], $10::uuid[], $11::bytea[], $12::bytea[], $13::bytea[])";
+const STATES: &str = "WITH n AS (SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bool[], $4::bool[], $5::text[], $6::uuid[], \
+        $7::bigint[], $8::bytea[]) AS n(id, newest, is_open, is_refused, freed, reverted_by, expires, progress)), \
+    changed AS (UPDATE batch_states s SET newest = n.newest, is_open = n.is_open, is_refused = n.is_refused, freed = n.freed, \
+        reverted_by = n.reverted_by, expires = n.expires, progress = n.progress FROM n WHERE s.id = n.id RETURNING s.id) \
+    INSERT INTO batch_states (id, newest, is_open, is_refused, freed, reverted_by, expires, progress) \
+    SELECT * FROM n WHERE n.id NOT IN (SELECT id FROM changed)";
+const IN_FLIGHT: &str = "INSERT INTO in_flight (workspace, session, first) \
+    SELECT n.* FROM unnest($1::text[], $2::text[], $3::bigint[]) AS n(workspace, session, first) WHERE NOT EXISTS \
+    (SELECT FROM in_flight f WHERE f.workspace = n.workspace AND f.session = n.session AND f.first = n.first \
+        AND hashtextextended(f.workspace || ' ' || f.session, 0) = hashtextextended(n.workspace || ' ' || n.session, 0))";
+const NOT_IN_FLIGHT: &str = "DELETE FROM in_flight f \
+    USING unnest($1::text[], $2::text[], $3::bigint[]) AS n(workspace, session, first) \
+    WHERE f.workspace = n.workspace AND f.session = n.session AND f.first = n.first \
+        AND hashtextextended(f.workspace || ' ' || f.session, 0) = hashtextextended(n.workspace || ' ' || n.session, 0)";
 const EVENTS: &str = "INSERT INTO events (workspace, revision, batch, previous, record) \
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bytea[])";
-const REQUESTS: &str = "INSERT INTO requests (workspace, request, batch) \
+const FREED_REQUESTS: &str = "INSERT INTO freed_requests (workspace, request, batch) \
     SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[]) \
     ON CONFLICT (workspace, request) DO UPDATE SET batch = excluded.batch";
 const HUNKS: &str = "INSERT INTO hunks (workspace, hunk, batch) SELECT * FROM unnest($1::text[], $2::uuid[], $3::uuid[]) \
@@ -82,8 +93,10 @@ fn values<'a, T: ToSql + Sync + Send + 'a>(values: impl Iterator<Item = T>) -> V
 pub(super) async fn write(client: &Lent, changes: &Changes, seen: i64, end: Option<&str>) -> Result<(), Fault> {
     let mut plan = Plan::default();
     plan_workspaces(&mut plan, changes);
-    plan_batches(&mut plan, changes);
-    plan_events(&mut plan, changes);
+    let first = first_events(changes);
+    plan_batches(&mut plan, changes, &first);
+    plan_states(&mut plan, changes);
+    plan_events(&mut plan, changes, &first);
     plan_files(&mut plan, changes);
     plan_blobs(&mut plan, changes, seen);
     plan_holdings(&mut plan, changes);
@@ -145,9 +158,11 @@ fn plan_workspaces<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
     plan.add(UNUSED, unused.len(), vec![values(unused.into_iter().map(|id| id.as_str()))]);
 }
 
-fn plan_batches<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
+fn plan_batches<'a>(plan: &mut Plan<'a>, changes: &'a Changes, events: &HashMap<BatchId, &'a NewEvent>) {
     let new = || changes.new.values();
     let columns = || new().map(|new| &new.columns);
+    let progress =
+        |new: &'a NewBatch| new.columns.is_as_stored(new.records.first).then_some(new.records.progress.as_slice());
     plan.add(
         NEW,
         changes.new.len(),
@@ -155,52 +170,86 @@ fn plan_batches<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
             values(changes.new.keys().map(|id| id.0)),
             values(new().map(|new| new.workspace.as_str())),
             values(new().map(|new| column(new.records.first.0))),
-            values(columns().map(|of| column(of.newest.0))),
-            values(columns().map(|of| of.state)),
             values(columns().map(|of| of.is_open)),
-            values(columns().map(|of| of.in_flight)),
-            values(columns().map(|of| of.is_plan)),
             values(columns().map(|of| of.has_content)),
             values(new().map(|new| new.request.as_str())),
-            values(columns().map(freed)),
-            values(columns().map(|of| of.hunk.map(|hunk| hunk.0))),
             values(columns().map(|of| of.session.as_ref().map(|session| session.as_str()))),
+            values(columns().map(|of| of.hunk.map(|hunk| hunk.0))),
             values(columns().map(|of| of.reverts.map(|id| id.0))),
             values(columns().map(|of| of.replaces.map(|id| id.0))),
-            values(columns().map(reverted_by)),
-            values(columns().map(|of| of.expires.map(column))),
+            values(changes.new.keys().map(|id| events.get(id).map(|event| event.record.as_slice()))),
+            values(new().map(progress)),
             values(new().map(|new| new.records.content.as_slice())),
-            values(new().map(|new| new.records.progress.as_slice())),
         ],
     );
-    let changed = || changes.changed.values().map(|(columns, _)| columns);
+}
+
+/// A batch whose state is written.
+struct State<'a> {
+    id: BatchId,
+    workspace: &'a WorkspaceId,
+    first: Revision,
+    columns: &'a Columns,
+    progress: &'a [u8],
+}
+
+impl<'a> State<'a> {
+    fn of_new((id, new): (&BatchId, &'a NewBatch)) -> Self {
+        let NewBatch { workspace, columns, records, .. } = new;
+        Self { id: *id, workspace, first: records.first, columns, progress: &records.progress }
+    }
+
+    fn of_changed((id, changed): (&BatchId, &'a ChangedBatch)) -> Self {
+        let ChangedBatch { workspace, first, columns, progress } = changed;
+        Self { id: *id, workspace, first: *first, columns, progress }
+    }
+
+    /// Where the batch is among those in flight, if its session can be found.
+    fn place(&self) -> Option<(&'a str, &'a str, i64)> {
+        Some((self.workspace.as_str(), self.columns.session.as_ref()?.as_str(), column(self.first.0)))
+    }
+}
+
+fn plan_states<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
+    let new = changes.new.iter().map(State::of_new).collect::<Vec<_>>();
+    let changed = changes.changed.iter().map(State::of_changed).collect::<Vec<_>>();
+    let more_than_stored = new.iter().filter(|state| !state.columns.is_as_stored(state.first));
+    let states = more_than_stored.chain(&changed).collect::<Vec<_>>();
+    let columns = || states.iter().map(|state| state.columns);
     plan.add(
-        CHANGED,
-        changes.changed.len(),
+        STATES,
+        states.len(),
         vec![
-            values(changes.changed.keys().map(|id| id.0)),
-            values(changed().map(|of| column(of.newest.0))),
-            values(changed().map(|of| of.state)),
-            values(changed().map(|of| of.is_open)),
-            values(changed().map(|of| of.in_flight)),
-            values(changed().map(freed)),
-            values(changed().map(reverted_by)),
-            values(changed().map(|of| of.expires.map(column))),
-            values(changes.changed.values().map(|(_, progress)| progress.as_slice())),
+            values(states.iter().map(|state| state.id.0)),
+            values(columns().map(|of| column(of.newest.0))),
+            values(columns().map(|of| of.is_open)),
+            values(columns().map(|of| of.is_refused)),
+            values(columns().map(|of| of.freed.as_ref().map(|request| request.as_str()))),
+            values(columns().map(|of| of.reverted_by.map(|id| id.0))),
+            values(columns().map(|of| of.expires.map(column))),
+            values(states.iter().map(|state| state.progress)),
         ],
     );
+    let ended = changed.iter().filter(|state| !state.columns.in_flight).filter_map(State::place);
+    let in_flight = new.iter().chain(&changed).filter(|state| state.columns.in_flight).filter_map(State::place);
+    for (sql, places) in [(NOT_IN_FLIGHT, ended.collect::<Vec<_>>()), (IN_FLIGHT, in_flight.collect())] {
+        let workspaces = values(places.iter().map(|(workspace, ..)| *workspace));
+        let sessions = values(places.iter().map(|(_, session, _)| *session));
+        plan.add(sql, places.len(), vec![workspaces, sessions, values(places.iter().map(|(.., first)| *first))]);
+    }
 }
 
-fn freed(of: &Columns) -> Option<&str> {
-    of.freed.as_ref().map(|request| request.as_str())
+/// The first events of new batches, which are written in their rows.
+fn first_events(changes: &Changes) -> HashMap<BatchId, &NewEvent> {
+    let first = |event: &NewEvent| changes.new.get(&event.batch).map(|new| new.records.first);
+    let events = changes.events.iter().map(|(_, event)| event).filter(|event| first(event) == Some(event.revision));
+    events.map(|event| (event.batch, event)).collect()
 }
 
-fn reverted_by(of: &Columns) -> Option<Uuid> {
-    of.reverted_by.map(|id| id.0)
-}
-
-fn plan_events<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
-    let Changes { events, requests, hunks, sessions, .. } = changes;
+fn plan_events<'a>(plan: &mut Plan<'a>, changes: &'a Changes, first: &HashMap<BatchId, &'a NewEvent>) {
+    let Changes { requests, hunks, sessions, .. } = changes;
+    let is_first = |event: &NewEvent| first.get(&event.batch).is_some_and(|first| first.revision == event.revision);
+    let events = changes.events.iter().filter(|(_, event)| !is_first(event)).collect::<Vec<_>>();
     let event = || events.iter().map(|(_, event)| event);
     let of_events = vec![
         values(events.iter().map(|(workspace, _)| workspace.as_str())),
@@ -210,12 +259,15 @@ fn plan_events<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
         values(event().map(|event| event.record.as_slice())),
     ];
     plan.add(EVENTS, events.len(), of_events);
-    let of_requests = vec![
-        values(requests.keys().map(|(workspace, _)| workspace.as_str())),
-        values(requests.keys().map(|(_, request)| request.as_str())),
-        values(requests.values().map(|batch| batch.0)),
+    // That which stored a batch is in its row.
+    let is_own = |request: &RequestId, batch| changes.new.get(batch).is_some_and(|new| new.request == *request);
+    let freed = requests.iter().filter(|((_, request), batch)| !is_own(request, batch)).collect::<Vec<_>>();
+    let of_freed = vec![
+        values(freed.iter().map(|((workspace, _), _)| workspace.as_str())),
+        values(freed.iter().map(|((_, request), _)| request.as_str())),
+        values(freed.iter().map(|(_, batch)| batch.0)),
     ];
-    plan.add(REQUESTS, requests.len(), of_requests);
+    plan.add(FREED_REQUESTS, freed.len(), of_freed);
     let of_hunks = vec![
         values(hunks.keys().map(|(workspace, _)| workspace.as_str())),
         values(hunks.keys().map(|(_, hunk)| hunk.0)),

@@ -31,34 +31,39 @@ const LOCKED: &str = "WITH free AS (SELECT name FROM workspaces WHERE name = ANY
 /// With the session of each batch, which a step of it may ask for. Past so many bytes a batch is answered without its content.
 const BATCHES: &str = "SELECT b.id, b.first, CASE WHEN sum(b.bytes) OVER (ORDER BY b.place) - b.bytes <= $2 THEN b.content END, \
     b.progress, b.workspace, b.session, s.record, \
-    (SELECT count(*) FROM batches f WHERE f.workspace = b.workspace AND f.session = b.session AND f.in_flight) \
+    (SELECT count(*) FROM in_flight f WHERE f.workspace = b.workspace AND f.session = b.session \
+        AND hashtextextended(f.workspace || ' ' || f.session, 0) = hashtextextended(b.workspace || ' ' || b.session, 0)) \
     FROM (SELECT a.id, a.first, a.content, a.progress, a.workspace, a.session, n.place, \
         octet_length(a.content) + octet_length(a.progress) AS bytes \
-        FROM unnest($1::uuid[]) WITH ORDINALITY AS n(id, place) JOIN batches a ON a.id = n.id) AS b \
+        FROM unnest($1::uuid[]) WITH ORDINALITY AS n(id, place) JOIN current_batches a ON a.id = n.id) AS b \
     LEFT JOIN sessions s ON s.workspace = b.workspace AND s.session = b.session ORDER BY b.place";
 /// Whole chains, by their first batches: the first of them, and as many more as take so many bytes together. Of each other chain its
 /// first batch, marked as left out.
 const CHAINS: &str = "WITH RECURSIVE chain AS (\
         SELECT n.root, n.place, b.id, b.reverts, 1 AS depth, octet_length(b.content) + octet_length(b.progress) AS bytes \
-            FROM unnest($1::uuid[]) WITH ORDINALITY AS n(root, place) JOIN batches b ON b.id = n.root \
+            FROM unnest($1::uuid[]) WITH ORDINALITY AS n(root, place) JOIN current_batches b ON b.id = n.root \
         UNION ALL SELECT c.root, c.place, b.id, b.reverts, c.depth + 1, octet_length(b.content) + octet_length(b.progress) \
-            FROM chain c JOIN batches b ON b.id = c.reverts WHERE c.depth < $2), \
+            FROM chain c JOIN current_batches b ON b.id = c.reverts WHERE c.depth < $2), \
     whole AS (SELECT root, place, sum(bytes) AS bytes FROM chain GROUP BY root, place), \
     bounded AS (SELECT root, row_number() OVER in_order > 1 AND sum(bytes) OVER in_order > $3::bigint AS is_left_out \
         FROM whole WINDOW in_order AS (ORDER BY place)), \
     taken AS (SELECT DISTINCT c.id FROM chain c JOIN bounded o ON o.root = c.root AND NOT o.is_left_out) \
     SELECT b.id, b.first, CASE WHEN t.id IS NOT NULL THEN b.content END, b.progress, coalesce(o.is_left_out, false) \
-    FROM (SELECT id FROM taken UNION SELECT root FROM bounded WHERE is_left_out) AS n(id) JOIN batches b ON b.id = n.id \
+    FROM (SELECT id FROM taken UNION SELECT root FROM bounded WHERE is_left_out) AS n(id) JOIN current_batches b ON b.id = n.id \
     LEFT JOIN taken t ON t.id = n.id LEFT JOIN bounded o ON o.root = n.id";
-const REQUESTS: &str = "SELECT r.workspace, r.request, r.batch FROM unnest($1::text[], $2::text[]) AS n(workspace, request) \
-    JOIN requests r USING (workspace, request)";
+const REQUESTS: &str = "WITH n AS (SELECT * FROM unnest($1::text[], $2::text[]) AS n(workspace, request)) \
+    SELECT b.workspace, b.request, b.id FROM n JOIN batches b ON b.workspace = n.workspace AND b.request = n.request \
+        AND hashtextextended(b.workspace || ' ' || b.request, 0) = hashtextextended(n.workspace || ' ' || n.request, 0) \
+    UNION ALL SELECT f.workspace, f.request, f.batch FROM n JOIN freed_requests f USING (workspace, request)";
 const HUNKS: &str = "SELECT h.workspace, h.hunk, h.batch FROM unnest($1::text[], $2::uuid[]) AS n(workspace, hunk) \
     JOIN hunks h USING (workspace, hunk)";
-const SESSIONS: &str = "SELECT n.workspace, n.session, s.record, (SELECT count(*) FROM batches f \
-        WHERE f.workspace = n.workspace AND f.session = n.session AND f.in_flight) \
+const SESSIONS: &str = "SELECT n.workspace, n.session, s.record, (SELECT count(*) FROM in_flight f \
+        WHERE f.workspace = n.workspace AND f.session = n.session \
+        AND hashtextextended(f.workspace || ' ' || f.session, 0) = hashtextextended(n.workspace || ' ' || n.session, 0)) \
     FROM unnest($1::text[], $2::text[]) AS n(workspace, session) LEFT JOIN sessions s USING (workspace, session)";
-const EVERY_SESSION: &str = "SELECT s.workspace, s.session, s.record, (SELECT count(*) FROM batches f \
-        WHERE f.workspace = s.workspace AND f.session = s.session AND f.in_flight) \
+const EVERY_SESSION: &str = "SELECT s.workspace, s.session, s.record, (SELECT count(*) FROM in_flight f \
+        WHERE f.workspace = s.workspace AND f.session = s.session \
+        AND hashtextextended(f.workspace || ' ' || f.session, 0) = hashtextextended(s.workspace || ' ' || s.session, 0)) \
     FROM sessions s WHERE s.workspace = ANY($1::text[])";
 const BLOBS: &str = "SELECT b.workspace, b.digest FROM unnest($1::text[], $2::bytea[]) AS n(workspace, digest) \
     JOIN blobs b USING (workspace, digest)";

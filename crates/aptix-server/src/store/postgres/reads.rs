@@ -48,7 +48,7 @@ pub(super) async fn digest_of(
     revision: Revision,
 ) -> Result<Option<Sha256Digest>, StoreError> {
     let sql = "SELECT e.record, w.trimmed, w.trimmed_digest FROM workspaces w \
-        LEFT JOIN events e ON e.workspace = w.name AND e.revision = $2 WHERE w.name = $1 AND NOT w.deleting";
+        LEFT JOIN all_events e ON e.workspace = w.name AND e.revision = $2 AND e.revision > w.trimmed WHERE w.name = $1 AND NOT w.deleting";
     let rows = database.read(sql, &[&workspace.as_str(), &column(revision.0)]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
     let happened = parsed(|| get::<Option<&[u8]>>(row, 0))?.map(record::decode_event);
@@ -102,16 +102,17 @@ pub(super) async fn due(
     after: Option<DueKey>,
     most: usize,
 ) -> Result<Vec<Due>, StoreError> {
-    let sql = "SELECT b.expires, b.id, b.workspace FROM batches b JOIN workspaces w ON w.name = b.workspace \
-        WHERE b.expires IS NOT NULL AND b.expires <= $1 AND (b.expires, b.id) > ($2, $3) AND NOT w.deleting \
-        ORDER BY b.expires, b.id LIMIT $4";
+    let sql = "SELECT s.expires, s.id, b.workspace FROM batch_states s JOIN batches b ON b.id = s.id \
+        JOIN workspaces w ON w.name = b.workspace \
+        WHERE s.expires IS NOT NULL AND s.expires <= $1 AND (s.expires, s.id) > ($2, $3) AND NOT w.deleting \
+        ORDER BY s.expires, s.id LIMIT $4";
     let (expires, id) = after.map_or((-1, Uuid::nil()), |(expires, id)| (column(expires.0), id.0));
     let rows = database.read(sql, &[&column(now.0), &expires, &id, &limit(most)]).await?;
     let due = |row| parsed(|| Ok(Due { key: (time(get(row, 0)?), BatchId(get(row, 1)?)), workspace: name(row, 2)? }));
     rows.iter().map(due).collect()
 }
 
-const BATCH: &str = "SELECT b.id, b.content, b.progress, s.record FROM batches b JOIN workspaces w ON w.name = b.workspace \
+const BATCH: &str = "SELECT b.id, b.content, b.progress, s.record FROM current_batches b JOIN workspaces w ON w.name = b.workspace \
     LEFT JOIN sessions s ON s.workspace = b.workspace AND s.session = b.session \
     WHERE b.workspace = $1 AND NOT w.deleting AND b.id = ";
 
@@ -123,7 +124,11 @@ pub(super) async fn batch(
     let rows = match which {
         BatchSelector::Id(id) => database.read(&format!("{BATCH}$2"), &[&workspace.as_str(), &id.0]).await?,
         BatchSelector::Request(request) => {
-            let sql = format!("{BATCH}(SELECT r.batch FROM requests r WHERE r.workspace = $1 AND r.request = $2)");
+            let sql = format!(
+                "{BATCH}coalesce((SELECT r.id FROM batches r WHERE r.workspace = $1 AND r.request = $2 \
+                    AND hashtextextended(r.workspace || ' ' || r.request, 0) = hashtextextended($1 || ' ' || $2, 0)), \
+                    (SELECT f.batch FROM freed_requests f WHERE f.workspace = $1 AND f.request = $2))"
+            );
             database.read(&sql, &[&workspace.as_str(), &request.as_str()]).await?
         }
         BatchSelector::Hunk(hunk) => {
@@ -152,13 +157,26 @@ pub(super) async fn batches(
     before: Option<Revision>,
     most: usize,
 ) -> Result<Vec<Listed>, StoreError> {
-    let sql = "SELECT b.first, b.id FROM batches b WHERE b.workspace = $1 AND b.first < $2 \
-        AND EXISTS (SELECT FROM workspaces w WHERE w.name = $1 AND NOT w.deleting) ORDER BY b.first DESC LIMIT $3";
+    let sql = "SELECT b.first, b.id FROM (\
+            (SELECT first, id FROM batches WHERE workspace = $1 AND has_content AND first < $2 ORDER BY first DESC LIMIT $3) \
+            UNION ALL (SELECT first, id FROM batches WHERE workspace = $1 AND NOT has_content AND first < $2 \
+                ORDER BY first DESC LIMIT $3)) b \
+        WHERE EXISTS (SELECT FROM workspaces w WHERE w.name = $1 AND NOT w.deleting) ORDER BY b.first DESC LIMIT $3";
     let before = before.map_or(i64::MAX, |before| column(before.0));
     let rows = database.read(sql, &[&workspace.as_str(), &before, &limit(most)]).await?;
     let listed = |row| parsed(|| Ok(Ok(Event::listed(Revision(number(get(row, 0)?)), BatchId(get(row, 1)?)))));
     rows.iter().map(listed).collect()
 }
+
+/// The events of the workspace `$1` after the revision `$2`, in their order, at most `$3`: of each part of them so many, and of those
+/// the first.
+pub(super) const NEXT_EVENTS: &str = "SELECT batch, revision, record FROM (\
+        (SELECT id AS batch, first AS revision, event AS record FROM batches \
+            WHERE workspace = $1 AND has_content AND first > $2 AND event IS NOT NULL ORDER BY first LIMIT $3) \
+        UNION ALL (SELECT id, first, event FROM batches \
+            WHERE workspace = $1 AND NOT has_content AND first > $2 AND event IS NOT NULL ORDER BY first LIMIT $3) \
+        UNION ALL (SELECT batch, revision, record FROM events \
+            WHERE workspace = $1 AND revision > $2 ORDER BY revision LIMIT $3)) parts ORDER BY revision LIMIT $3";
 
 /// Events in their order. Revisions have no gap: what is not found, or cannot be read, is reported in its place.
 pub(super) async fn events(
@@ -167,11 +185,11 @@ pub(super) async fn events(
     after: Revision,
     most: usize,
 ) -> Result<Vec<Listed>, StoreError> {
-    let sql = "SELECT w.newest, w.trimmed, e.revision, e.record FROM workspaces w \
-        LEFT JOIN LATERAL (SELECT revision, record FROM events WHERE workspace = $1 AND revision > $2 \
-            ORDER BY revision LIMIT $3) e ON w.trimmed <= $2 \
-        WHERE w.name = $1 AND NOT w.deleting ORDER BY e.revision";
-    let rows = database.read(sql, &[&workspace.as_str(), &column(after.0), &limit(most)]).await?;
+    let sql = format!(
+        "SELECT w.newest, w.trimmed, e.revision, e.record FROM workspaces w \
+        LEFT JOIN LATERAL ({NEXT_EVENTS}) e ON w.trimmed <= $2 WHERE w.name = $1 AND NOT w.deleting ORDER BY e.revision"
+    );
+    let rows = database.read(&sql, &[&workspace.as_str(), &column(after.0), &limit(most)]).await?;
     let Some(row) = rows.first() else { return Ok(Vec::new()) };
     let (newest, trimmed) = parsed(|| Ok((number(get(row, 0)?), Revision(number(get(row, 1)?)))))?;
     if after < trimmed {
@@ -212,10 +230,11 @@ pub(super) async fn steps(
     newest: Revision,
 ) -> Result<Vec<Event>, StoreError> {
     let sql = "WITH RECURSIVE steps AS (\
-            SELECT e.revision, e.record, e.previous FROM events e JOIN workspaces w ON w.name = e.workspace \
-            WHERE e.workspace = $1 AND e.revision = $2 AND e.batch = $3 AND NOT w.deleting \
-            UNION ALL SELECT e.revision, e.record, e.previous FROM steps s \
-            JOIN events e ON e.workspace = $1 AND e.revision = s.previous AND e.batch = $3 WHERE e.revision < s.revision) \
+            SELECT e.revision, e.record, e.previous, w.trimmed FROM all_events e JOIN workspaces w ON w.name = e.workspace \
+            WHERE e.workspace = $1 AND e.revision = $2 AND e.revision > w.trimmed AND e.batch = $3 AND NOT w.deleting \
+            UNION ALL SELECT e.revision, e.record, e.previous, s.trimmed FROM steps s \
+            JOIN all_events e ON e.workspace = $1 AND e.revision = s.previous AND e.revision > s.trimmed AND e.batch = $3 \
+            WHERE e.revision < s.revision) \
         SELECT revision, record FROM steps ORDER BY revision DESC";
     let rows = database.read(sql, &[&workspace.as_str(), &column(newest.0), &id.0]).await?;
     let mut steps = Vec::new();
@@ -233,8 +252,9 @@ pub(super) async fn session(
     workspace: &WorkspaceId,
     id: &SessionId,
 ) -> Result<Option<SessionState>, StoreError> {
-    let sql = "SELECT s.record, array(SELECT b.id FROM batches b WHERE b.workspace = s.workspace AND b.session = s.session \
-            AND b.in_flight ORDER BY b.id) \
+    let sql = "SELECT s.record, array(SELECT b.id FROM in_flight f JOIN batches b ON b.workspace = f.workspace AND b.first = f.first \
+            AND b.has_content WHERE f.workspace = s.workspace AND f.session = s.session \
+            AND hashtextextended(f.workspace || ' ' || f.session, 0) = hashtextextended(s.workspace || ' ' || s.session, 0) ORDER BY b.id) \
         FROM sessions s JOIN workspaces w ON w.name = s.workspace \
         WHERE s.workspace = $1 AND s.session = $2 AND NOT w.deleting";
     let rows = database.read(sql, &[&workspace.as_str(), &id.as_str()]).await?;

@@ -17,7 +17,7 @@ use super::address::Address;
 use super::backup::{WORKSPACE, workspace};
 use super::changes::{Changes, Columns, NewBatch};
 use super::database::{Database, Lent, Transaction};
-use super::deletion::remove;
+use super::deletion::{BATCHES, remove};
 use super::fault::Fault;
 use super::flush;
 use super::hints::Mouth;
@@ -304,10 +304,12 @@ impl<'a> Import<'a> {
         let Some((facts, row)) = self.workspace.take() else { return Ok(()) };
         self.changes.workspaces.insert(facts.id.clone(), row);
         self.flush().await?;
-        let sql = "UPDATE blobs b SET names = (SELECT count(*) FROM files f WHERE f.workspace = $1 AND f.digest = b.digest) \
-            + (SELECT count(*) FROM batch_blobs n JOIN batches a ON a.id = n.batch \
-                WHERE a.workspace = $1 AND n.digest = b.digest) WHERE b.workspace = $1";
-        self.transaction.change(sql, &[&facts.id.as_str()]).await?;
+        let sql = format!(
+            "WITH counted AS (SELECT digest, count(*) AS names FROM (SELECT digest FROM files WHERE workspace = $1 \
+                UNION ALL SELECT n.digest FROM ({BATCHES}) a JOIN batch_blobs n ON n.batch = a.id) named GROUP BY digest) \
+            UPDATE blobs b SET names = c.names FROM counted c WHERE b.workspace = $1 AND b.digest = c.digest"
+        );
+        self.transaction.change(&sql, &[&facts.id.as_str()]).await?;
         if self.pace != Pace::AtOnce {
             let next = self.database.begin_empty().await?;
             std::mem::replace(&mut self.transaction, next).commit().await?;

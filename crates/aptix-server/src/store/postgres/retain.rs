@@ -1,6 +1,8 @@
 //! Removes what a workspace keeps no longer, in small transactions: between two of them other writes have their turn. Each locks the
 //! workspace's row, and looks again at what may have changed since its batches and events were found.
 
+use std::sync::LazyLock;
+
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
 use aptix_model::record::BatchRecord;
 use uuid::Uuid;
@@ -9,7 +11,7 @@ use super::database::{Database, Transaction, Values};
 use super::fault::Fault;
 use super::numbers::{column, get, number};
 use super::reads::parsed;
-use super::retention::{Found, PastRecords, Plan, damaged, find, plan};
+use super::retention::{Found, IS_NAMED, PastRecords, Plan, damaged, find, plan};
 use super::uploads::use_bytes;
 use crate::store::StoreError;
 use crate::store::records::batch_record::{decode_batch, encode_batch, encode_state};
@@ -51,7 +53,7 @@ pub(super) async fn retain(database: &Database, order: &Retention) -> Result<Ret
     let mut trimmed = found.trimmed;
     while trimmed < upto {
         let to = Revision(trimmed.0.saturating_add(EVENTS)).min(upto);
-        if database.write(|| of.remove_events(trimmed, to)).await? == 0 {
+        if !database.write(|| of.remove_events(trimmed, to)).await? {
             break;
         }
         done.events += to.0 - trimmed.0;
@@ -140,7 +142,7 @@ impl Of<'_> {
 
     /// The records of batches, as they are now.
     async fn read(&self, ids: &[Uuid]) -> Result<Vec<Records>, StoreError> {
-        let sql = "SELECT id, content, progress FROM batches WHERE id = ANY($1::uuid[]) ORDER BY first DESC";
+        let sql = "SELECT id, content, progress FROM current_batches WHERE id = ANY($1::uuid[]) ORDER BY first DESC";
         let rows = self.database.read(sql, &[&ids]).await?;
         let read = |row| {
             let (id, content, progress): (_, Vec<u8>, Vec<u8>) =
@@ -175,10 +177,8 @@ impl Of<'_> {
             let Some(mut batch) = batch.clone().filter(|batch| batch.removed_content.is_none()) else { continue };
             batch.remove_content(content_digest(&batch.batch));
             let left = (encode_batch(&batch), encode_state(&batch));
-            let sql = "UPDATE batches SET content = $2, progress = $3, has_content = false \
-                WHERE id = $1 AND NOT is_open AND has_content AND progress = $4";
             let values: Values<'_> = &[&id.0, &&*left.0, &&*left.1, &progress.as_slice()];
-            if transaction.change(sql, values).await? == 1 {
+            if transaction.change(REMOVE_CONTENT, values).await? == 1 {
                 removed.push(id.0);
                 let length = |bytes: &[u8]| i64::try_from(bytes.len()).unwrap_or_default();
                 freed += length(content) + length(progress) - length(&left.0) - length(&left.1);
@@ -209,10 +209,10 @@ impl Of<'_> {
         transaction.change(sql, &[&self.workspace.as_str(), &batches]).await.map(drop)
     }
 
-    /// Removes the events up to one; answers how many.
-    async fn remove_events(&self, trimmed: Revision, to: Revision) -> Result<u64, Fault> {
+    /// Removes the events up to one, of which those in the rows of their batches stay there; answers whether it was done.
+    async fn remove_events(&self, trimmed: Revision, to: Revision) -> Result<bool, Fault> {
         let transaction = self.database.begin().await?;
-        let sql = "SELECT record FROM events WHERE workspace = $1 AND revision = $2";
+        let sql = "SELECT record FROM all_events WHERE workspace = $1 AND revision = $2";
         let last = transaction.row(sql, &[&self.workspace.as_str(), &column(to.0)]).await?;
         let last = last.map(|row| get::<Vec<u8>>(&row, 0)).transpose()?;
         let digest = last.map(|last| record::decode_event(&last)).transpose()?.and_then(|event| event.digest);
@@ -222,13 +222,13 @@ impl Of<'_> {
         let values: Values<'_> = &[&self.workspace.as_str(), &self.born, &column(trimmed.0), &column(to.0), &digest];
         if transaction.change(sql, values).await? == 0 {
             transaction.roll_back().await?;
-            return Ok(0);
+            return Ok(false);
         }
         let sql = "DELETE FROM events WHERE workspace = $1 AND revision > $2 AND revision <= $3";
         let values: Values<'_> = &[&self.workspace.as_str(), &column(trimmed.0), &column(to.0)];
-        let removed = transaction.change(sql, values).await?;
+        transaction.change(sql, values).await?;
         transaction.commit().await?;
-        Ok(removed)
+        Ok(true)
     }
 
     /// Removes the records of batches none of whose events is kept.
@@ -258,7 +258,7 @@ impl Of<'_> {
         }
         self.pass_over(&transaction, records).await?;
         let ids: Vec<_> = records.iter().filter(|found| found.batch.is_some()).map(|found| found.id.0).collect();
-        let removed = transaction.rows(REMOVE, &[&self.workspace.as_str(), &ids]).await?;
+        let removed = transaction.rows(&REMOVE, &[&self.workspace.as_str(), &ids]).await?;
         let removed =
             removed.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect::<Result<Vec<(Uuid, i64)>, Fault>>()?;
         let (ids, bytes): (Vec<_>, Vec<i64>) = removed.into_iter().unzip();
@@ -269,14 +269,25 @@ impl Of<'_> {
     }
 }
 
+/// Removes the content of a batch that ended, if it is as it was read. That it was stored with another state is of no use from then on.
+const REMOVE_CONTENT: &str = "WITH found AS (\
+        SELECT id FROM current_batches WHERE id = $1 AND NOT is_open AND has_content AND progress = $4), \
+    changed AS (UPDATE batch_states s SET progress = $3 FROM found WHERE s.id = found.id RETURNING s.id) \
+    UPDATE batches b SET content = $2, has_content = false, \
+        progress = CASE WHEN NOT EXISTS (SELECT FROM changed) THEN $3 END FROM found WHERE b.id = found.id";
+
 /// Removes batches that ended, unless something that is kept names them by now; with the requests and plans that lead to them.
-const REMOVE: &str = "WITH named AS (SELECT unnest(ARRAY[reverts, replaces]) AS id FROM batches WHERE workspace = $1 AND is_open), \
-    gone AS (DELETE FROM batches b WHERE b.id = ANY($2::uuid[]) AND b.workspace = $1 AND NOT b.is_open \
-        AND NOT EXISTS (SELECT FROM named n WHERE n.id = b.id) \
-        AND (b.reverted_by IS NULL OR b.reverted_by = ANY($2::uuid[]) \
-            OR NOT EXISTS (SELECT FROM batches r WHERE r.id = b.reverted_by)) \
-        RETURNING id, request, freed, hunk, octet_length(content) + octet_length(progress) AS bytes), \
-    requested AS (DELETE FROM requests r USING gone g \
-        WHERE r.workspace = $1 AND r.request IN (g.request, g.freed) AND r.batch = g.id), \
-    planned AS (DELETE FROM hunks h USING gone g WHERE h.workspace = $1 AND h.hunk = g.hunk AND h.batch = g.id) \
-    SELECT id, bytes::bigint FROM gone";
+static REMOVE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "WITH gone AS (SELECT b.id, b.freed, b.hunk, octet_length(b.content) + octet_length(b.progress) AS bytes \
+            FROM current_batches b WHERE b.id = ANY($2::uuid[]) AND b.workspace = $1 AND NOT b.is_open AND NOT {IS_NAMED} \
+            AND (b.reverted_by IS NULL OR b.reverted_by = ANY($2::uuid[]) \
+                OR NOT EXISTS (SELECT FROM batches r WHERE r.id = b.reverted_by))), \
+        stored AS (DELETE FROM batches b USING gone g WHERE b.id = g.id), \
+        changed AS (DELETE FROM batch_states s USING gone g WHERE s.id = g.id), \
+        freed AS (DELETE FROM freed_requests r USING gone g \
+            WHERE r.workspace = $1 AND r.request = g.freed AND r.batch = g.id), \
+        planned AS (DELETE FROM hunks h USING gone g WHERE h.workspace = $1 AND h.hunk = g.hunk AND h.batch = g.id) \
+        SELECT id, bytes::bigint FROM gone"
+    )
+});

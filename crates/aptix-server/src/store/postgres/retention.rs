@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 use std::convert::Infallible;
+use std::sync::LazyLock;
 
 use aptix_model::batch::BlobRef;
 use aptix_model::id::{BatchId, Revision, WorkspaceId};
-use aptix_model::state::BatchState;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::database::{Database, Values};
 use super::fault::Fault;
 use super::numbers::{column, get, number};
-use super::reads::parsed;
+use super::reads::{NEXT_EVENTS, parsed};
 use crate::store::StoreError;
 use crate::store::records::record;
 use crate::store::records::retention_record::decode_notes;
@@ -85,7 +85,8 @@ pub(super) async fn damaged(
     workspace: &WorkspaceId,
     bounds: Bounds,
 ) -> Result<Option<HeldBy>, StoreError> {
-    let sql = "SELECT newest FROM batches WHERE workspace = $1 AND damaged AND newest <= $2 ORDER BY newest LIMIT 1";
+    let sql =
+        "SELECT newest FROM current_batches WHERE workspace = $1 AND damaged AND newest <= $2 ORDER BY newest LIMIT 1";
     let bound = column(bounds.content.max(bounds.records).0);
     let rows = database.read(sql, &[&workspace.as_str(), &bound]).await?;
     rows.first().map(|row| parsed(|| Ok(HeldBy::Damaged(Revision(number(get(row, 0)?)))))).transpose()
@@ -97,6 +98,7 @@ struct Content {
     first: Revision,
     newest: Revision,
     is_open: bool,
+    /// Whether it is a plan that was refused.
     is_plan: bool,
     records: u64,
     blobs: Vec<BlobRef>,
@@ -104,8 +106,7 @@ struct Content {
 
 impl Content {
     fn of(row: &Row) -> Result<Self, Fault> {
-        let state: &str = get(row, 3)?;
-        let (digests, sizes): (Vec<&[u8]>, Vec<i64>) = (get(row, 6)?, get(row, 7)?);
+        let (digests, sizes): (Vec<&[u8]>, Vec<i64>) = (get(row, 5)?, get(row, 6)?);
         let blob = |(digest, size): (&[u8], i64)| {
             let sha256 = aptix_model::digest::Sha256Digest::from_bytes(digest.try_into().ok()?);
             Some(BlobRef { sha256, size_bytes: number(size) })
@@ -114,19 +115,19 @@ impl Content {
             id: BatchId(get(row, 0)?),
             first: Revision(number(get(row, 1)?)),
             newest: Revision(number(get(row, 2)?)),
-            is_open: get(row, 4)?,
-            is_plan: state == BatchState::Failed.word() && get(row, 5)?,
-            records: number(get(row, 8)?),
+            is_open: get(row, 3)?,
+            is_plan: get(row, 4)?,
+            records: number(get(row, 7)?),
             blobs: digests.into_iter().zip(sizes).filter_map(blob).collect(),
         })
     }
 }
 
-const CONTENTS: &str = "SELECT b.id, b.first, b.newest, b.state, b.is_open, b.is_plan, \
+const CONTENTS: &str = "SELECT b.id, b.first, b.newest, b.is_open, b.is_refused, \
         array(SELECT n.digest FROM batch_blobs n WHERE n.batch = b.id ORDER BY n.digest), \
         array(SELECT n.size FROM batch_blobs n WHERE n.batch = b.id ORDER BY n.digest), \
         (octet_length(b.content) + octet_length(b.progress))::bigint \
-    FROM batches b WHERE b.workspace = $1 AND b.has_content AND NOT b.damaged AND b.first > $2 AND b.first < $3 \
+    FROM current_batches b WHERE b.workspace = $1 AND b.has_content AND NOT b.damaged AND b.first > $2 AND b.first < $3 \
     ORDER BY b.first DESC LIMIT $4";
 
 /// The batches whose content is past the limits, newest first, up to a number.
@@ -180,12 +181,14 @@ async fn past_events(
     limit: Revision,
     retained: &mut Retained,
 ) -> Result<Revision, StoreError> {
-    let sql = "SELECT e.revision, e.record, b.newest, b.is_open, b.id FROM events e LEFT JOIN batches b ON b.id = e.batch \
-        WHERE e.workspace = $1 AND e.revision > $2 AND e.revision <= $3 ORDER BY e.revision LIMIT $4";
+    let sql = format!(
+        "SELECT e.revision, e.record, b.newest, b.is_open, b.id FROM ({NEXT_EVENTS}) e \
+        LEFT JOIN current_batches b ON b.id = e.batch WHERE e.revision <= $4 ORDER BY e.revision"
+    );
     let mut upto = trimmed;
     while upto < limit {
-        let values: Values<'_> = &[&workspace.as_str(), &column(upto.0), &column(limit.0), &PAGE];
-        let rows = database.read(sql, values).await?;
+        let values: Values<'_> = &[&workspace.as_str(), &column(upto.0), &PAGE, &column(limit.0)];
+        let rows = database.read(&sql, values).await?;
         if rows.is_empty() {
             retained.held_by = Some(HeldBy::Damaged(upto.next()));
         }
@@ -214,6 +217,29 @@ async fn past_events(
     Ok(upto)
 }
 
+/// Whether an open batch of the workspace `$1` takes back the batch `b`, or takes the place of it.
+pub(super) const IS_NAMED: &str = "EXISTS (SELECT FROM current_batches n WHERE n.reverts = b.id AND n.is_open AND n.workspace = $1 \
+    UNION ALL SELECT FROM current_batches n WHERE n.replaces = b.id AND n.is_open AND n.workspace = $1)";
+
+/// Batches that ended and none of whose events is kept, newest first: of those with content and of those without so many, and of both
+/// the first.
+static PAST: LazyLock<String> = LazyLock::new(|| {
+    let part = |has_content| {
+        format!(
+            "(SELECT b.first, b.id, b.reverted_by, b.content, b.progress FROM current_batches b \
+            WHERE b.workspace = $1 AND {has_content} AND b.first < $2 AND b.first <= $3 AND b.newest <= $3 AND NOT b.is_open \
+            AND NOT b.damaged ORDER BY b.first DESC LIMIT $4)"
+        )
+    };
+    format!(
+        "SELECT b.first, b.id, b.reverted_by, EXISTS (SELECT FROM batches r WHERE r.id = b.reverted_by), {IS_NAMED}, \
+        (octet_length(b.content) + octet_length(b.progress))::bigint \
+        FROM ({} UNION ALL {}) b ORDER BY b.first DESC LIMIT $4",
+        part("b.has_content"),
+        part("NOT b.has_content")
+    )
+});
+
 /// The pass over batches that ended and none of whose events is kept, newest first.
 pub(super) struct PastRecords<'a> {
     workspace: &'a WorkspaceId,
@@ -221,51 +247,32 @@ pub(super) struct PastRecords<'a> {
     before: i64,
     /// Batches that the pass found before: what they took back may go, too.
     gone: HashSet<Uuid>,
-    /// The batches that open ones take back, or take the place of.
-    named: Option<HashSet<Uuid>>,
 }
 
 impl<'a> PastRecords<'a> {
     pub(super) fn new(workspace: &'a WorkspaceId, upto: Revision) -> Self {
-        Self { workspace, upto, before: i64::MAX, gone: HashSet::new(), named: None }
+        Self { workspace, upto, before: i64::MAX, gone: HashSet::new() }
     }
 
     /// Those on the next page that go, newest first, each with the bytes of its records; `None` once the pass is over.
     pub(super) async fn next(&mut self, database: &Database) -> Result<Option<Vec<(BatchId, u64)>>, StoreError> {
-        let sql = "SELECT b.first, b.id, b.reverted_by, EXISTS (SELECT FROM batches r WHERE r.id = b.reverted_by), \
-            (octet_length(b.content) + octet_length(b.progress))::bigint \
-            FROM batches b WHERE b.workspace = $1 AND b.first < $2 AND b.first <= $3 AND b.newest <= $3 AND NOT b.is_open \
-            AND NOT b.damaged ORDER BY b.first DESC LIMIT $4";
         let values: Values<'_> = &[&self.workspace.as_str(), &self.before, &column(self.upto.0), &PAGE];
-        let rows = database.read(sql, values).await?;
+        let rows = database.read(&PAST, values).await?;
         if rows.is_empty() {
             return Ok(None);
-        }
-        if self.named.is_none() {
-            self.named = Some(self.named_by_open(database).await?);
         }
         let mut found = Vec::new();
         for row in &rows {
             let (first, id) = parsed(|| Ok((get(row, 0)?, get::<Uuid>(row, 1)?)))?;
-            let (by, is_there): (Option<Uuid>, bool) = parsed(|| Ok((get(row, 2)?, get(row, 3)?)))?;
+            let (by, is_there, is_named): (Option<Uuid>, bool, bool) =
+                parsed(|| Ok((get(row, 2)?, get(row, 3)?, get(row, 4)?)))?;
             self.before = first;
             let is_taken_back = is_there && by.is_some_and(|by| !self.gone.contains(&by));
-            if !is_taken_back && !self.named.as_ref().is_some_and(|named| named.contains(&id)) {
+            if !is_taken_back && !is_named {
                 self.gone.insert(id);
-                found.push((BatchId(id), number(parsed(|| get(row, 4))?)));
+                found.push((BatchId(id), number(parsed(|| get(row, 5))?)));
             }
         }
         Ok(Some(found))
-    }
-
-    async fn named_by_open(&self, database: &Database) -> Result<HashSet<Uuid>, StoreError> {
-        let sql = "SELECT reverts, replaces FROM batches WHERE workspace = $1 AND is_open";
-        let rows = database.read(sql, &[&self.workspace.as_str()]).await?;
-        let mut named = HashSet::new();
-        for row in &rows {
-            let (reverts, replaces): (Option<Uuid>, Option<Uuid>) = parsed(|| Ok((get(row, 0)?, get(row, 1)?)))?;
-            named.extend(reverts.into_iter().chain(replaces));
-        }
-        Ok(named)
     }
 }

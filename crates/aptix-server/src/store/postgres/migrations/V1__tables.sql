@@ -51,19 +51,19 @@ CREATE TABLE leases (
     presence bytea NOT NULL
 );
 
+-- What changes with every batch is side by side: an update logs the bytes from the first that changed to the last.
 CREATE TABLE workspaces (
     name text COLLATE "C" PRIMARY KEY,
     -- Distinguishes workspaces of one name of which the earlier ones were deleted.
     born uuid NOT NULL DEFAULT gen_random_uuid(),
     -- Whether a batch or an agent made it known; an upload alone does not.
     known boolean NOT NULL DEFAULT false,
-    newest bigint NOT NULL DEFAULT 0,
-    digest bytea,
+    -- Whether it is being deleted, and what is reported of that.
+    deleting boolean NOT NULL DEFAULT false,
+    deleted_batches bigint NOT NULL DEFAULT 0,
     epoch bigint NOT NULL DEFAULT 0,
     secret bytea,
     roots bytea,
-    open_batches bigint NOT NULL DEFAULT 0,
-    used_bytes bigint NOT NULL DEFAULT 0,
     sessions bigint NOT NULL DEFAULT 0,
     -- The last event that was removed, with the digest of its commit.
     trimmed bigint NOT NULL DEFAULT 0,
@@ -71,56 +71,97 @@ CREATE TABLE workspaces (
     -- No batch that was stored up to here has content that could still be removed.
     swept bigint NOT NULL DEFAULT 0,
     notes bytea,
-    -- Whether it is being deleted, and what is reported of that.
-    deleting boolean NOT NULL DEFAULT false,
-    deleted_batches bigint NOT NULL DEFAULT 0
-);
+    digest bytea,
+    newest bigint NOT NULL DEFAULT 0,
+    open_batches bigint NOT NULL DEFAULT 0,
+    used_bytes bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
 
 CREATE INDEX workspaces_deleting ON workspaces (name) WHERE deleting;
 
--- `content` and `progress` are records with a checksum; what is beside them is what they are found by.
+-- A batch as it was stored, with its first event: `content`, `progress` and `event` are records with a checksum, what is beside them is
+-- what they are found by. Only retention changes a row: a step logs nothing of the content.
 CREATE TABLE batches (
-    id uuid PRIMARY KEY,
-    workspace text COLLATE "C" NOT NULL,
     first bigint NOT NULL,
-    newest bigint NOT NULL,
-    state text NOT NULL,
+    id uuid PRIMARY KEY,
     is_open boolean NOT NULL,
-    in_flight boolean NOT NULL,
-    is_plan boolean NOT NULL,
     has_content boolean NOT NULL,
     -- Whether retention could not read it.
     damaged boolean NOT NULL DEFAULT false,
+    workspace text COLLATE "C" NOT NULL,
     request text COLLATE "C" NOT NULL,
-    freed text COLLATE "C",
-    hunk uuid,
     session text COLLATE "C",
+    hunk uuid,
     reverts uuid,
     replaces uuid,
-    reverted_by uuid,
+    -- NULL where the event is in `events`.
+    event bytea,
+    -- NULL where the batch has a row in `batch_states` from the start.
+    progress bytea,
+    content bytea NOT NULL
+);
+
+-- Two parts, each in the order of revisions: retention finds what has content without a look at what has none, and a new batch has an
+-- entry in one of them.
+CREATE UNIQUE INDEX batches_with_content ON batches (workspace, first) WHERE has_content;
+CREATE UNIQUE INDEX batches_without_content ON batches (workspace, first) WHERE NOT has_content;
+-- A hash takes less room than the names do, and random names do not split so many pages. Each look compares the names as well.
+CREATE INDEX batches_requested ON batches (hashtextextended(workspace || ' ' || request, 0));
+CREATE INDEX batches_reverting ON batches (reverts) WHERE reverts IS NOT NULL;
+CREATE INDEX batches_replacing ON batches (replaces) WHERE replaces IS NOT NULL;
+CREATE INDEX batches_damaged ON batches (workspace) WHERE damaged;
+
+-- The state of a batch, from its first change on; from the start if more is to be found of it than a new batch has.
+CREATE TABLE batch_states (
+    newest bigint NOT NULL,
     expires bigint,
-    content bytea NOT NULL,
+    id uuid PRIMARY KEY,
+    reverted_by uuid,
+    is_open boolean NOT NULL,
+    -- Whether it is a prepared batch that failed: a plan that was refused.
+    is_refused boolean NOT NULL,
+    freed text COLLATE "C",
     progress bytea NOT NULL
 );
 
-CREATE UNIQUE INDEX batches_listed ON batches (workspace, first);
-CREATE INDEX batches_due ON batches (expires, id) WHERE expires IS NOT NULL;
-CREATE INDEX batches_open ON batches (workspace, newest) WHERE is_open;
-CREATE INDEX batches_in_flight ON batches (workspace, session, id) WHERE in_flight;
-CREATE INDEX batches_content ON batches (workspace, first) WHERE has_content AND NOT damaged;
-CREATE INDEX batches_damaged ON batches (workspace, newest) WHERE damaged;
+CREATE INDEX batch_states_due ON batch_states (expires, id) WHERE expires IS NOT NULL;
 
-CREATE TABLE events (
+-- Batches as they are now.
+CREATE VIEW current_batches AS
+    SELECT b.id, b.workspace, b.first, b.request, b.session, b.hunk, b.reverts, b.replaces, b.has_content, b.damaged, b.content,
+        coalesce(s.newest, b.first) AS newest, coalesce(s.is_open, b.is_open) AS is_open,
+        coalesce(s.is_refused, false) AS is_refused, s.freed, s.reverted_by, coalesce(s.progress, b.progress) AS progress
+    FROM batches b LEFT JOIN batch_states s ON s.id = b.id;
+
+-- The batches of a session that may be being applied, by their first revisions.
+CREATE TABLE in_flight (
+    first bigint NOT NULL,
     workspace text COLLATE "C" NOT NULL,
+    session text COLLATE "C" NOT NULL
+);
+
+CREATE INDEX in_flight_of_sessions ON in_flight (hashtextextended(workspace || ' ' || session, 0), first);
+
+-- The events that are not in the row of their batch: those after its first.
+CREATE TABLE events (
     revision bigint NOT NULL,
-    batch uuid NOT NULL,
     -- The event before of the same batch.
     previous bigint,
+    batch uuid NOT NULL,
+    workspace text COLLATE "C" NOT NULL,
     record bytea NOT NULL,
     PRIMARY KEY (workspace, revision)
 );
 
-CREATE TABLE requests (
+-- Every event. That of a batch is there as long as the batch: up to `workspaces.trimmed` events count as removed.
+CREATE VIEW all_events AS
+    SELECT workspace, first AS revision, id AS batch, NULL::bigint AS previous, event AS record
+        FROM batches WHERE has_content AND event IS NOT NULL
+    UNION ALL SELECT workspace, first, id, NULL, event FROM batches WHERE NOT has_content AND event IS NOT NULL
+    UNION ALL SELECT workspace, revision, batch, previous, record FROM events;
+
+-- The requests that had prepared batches applied; that which a batch was stored by is in its row.
+CREATE TABLE freed_requests (
     workspace text COLLATE "C" NOT NULL,
     request text COLLATE "C" NOT NULL,
     batch uuid NOT NULL,
