@@ -64,6 +64,8 @@ mod postgres_outages;
 mod postgres_set_back;
 #[cfg(feature = "postgres")]
 mod postgres_store;
+#[cfg(feature = "postgres")]
+mod postgres_wal;
 mod prepared;
 mod process;
 mod questions;
