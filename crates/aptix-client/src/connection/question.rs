@@ -1,7 +1,7 @@
 //! What the server asks of the agent: who answers it, and how the answers go back.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use aptix_model::failure::Failure;
 use aptix_model::limits::MESSAGE_BYTES;
@@ -11,6 +11,7 @@ use aptix_model::reason::{Detail, Reason};
 use aptix_model::wire::question::{Answer, Ask};
 use aptix_model::wire::v1;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::policy::files::PolicyFiles;
@@ -68,7 +69,7 @@ impl Wanted {
 
     /// Waits until it is over.
     pub async fn over(&self) {
-        let _ = tokio::time::timeout_at(self.until.into(), self.cancelled.cancelled()).await;
+        let _ = timeout_at(self.until, self.cancelled.cancelled()).await;
     }
 }
 
