@@ -13,19 +13,53 @@ use aptix_model::digest::Sha256Digest;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
+use tonic::transport::{Channel, Endpoint};
 
 use crate::mint;
 use crate::secret::Secret;
 use crate::store::fleet::{Company, LeaseName, Member, ServerId};
 use crate::store::{Store, StoreError};
 
+/// Opens the channel to another server; the channel connects when it is used.
+#[derive(Clone)]
+pub struct Connect(Arc<dyn Fn(&Endpoint) -> Channel + Send + Sync>);
+
+impl Connect {
+    /// Opens channels with this function instead of over TCP: a simulation gives a network of its own.
+    #[must_use]
+    pub fn with(connect: impl Fn(&Endpoint) -> Channel + Send + Sync + 'static) -> Self {
+        Self(Arc::new(connect))
+    }
+
+    /// The channel to the server of an endpoint.
+    #[must_use]
+    pub fn channel(&self, endpoint: &Endpoint) -> Channel {
+        (self.0)(endpoint)
+    }
+}
+
+/// Over TCP.
+impl Default for Connect {
+    fn default() -> Self {
+        Self::with(Endpoint::connect_lazy)
+    }
+}
+
+impl std::fmt::Debug for Connect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connect").finish_non_exhaustive()
+    }
+}
+
 /// How a server lives beside others.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct FleetOptions {
     /// Where the others reach it, such as `https://10.0.0.5:7433`; without it they cannot ask the agents that are connected to it.
     pub address: Option<String>,
     /// The authorities of the certificates of the others, in PEM; without them those of the system are trusted.
     pub authorities: Option<Vec<u8>>,
+    /// Opens the channels to the others.
+    pub connect: Connect,
     /// How long the others believe that it lives after it last said so.
     pub lifetime: Duration,
     /// How often it looks at what the others changed, where no hint tells it.
@@ -34,7 +68,8 @@ pub struct FleetOptions {
 
 impl Default for FleetOptions {
     fn default() -> Self {
-        Self { address: None, authorities: None, lifetime: Duration::from_secs(15), poll: Duration::from_secs(2) }
+        let (lifetime, poll) = (Duration::from_secs(15), Duration::from_secs(2));
+        Self { address: None, authorities: None, connect: Connect::default(), lifetime, poll }
     }
 }
 

@@ -152,7 +152,7 @@ async fn dispatcher(
     options: &Options,
     (approvals, fleet): (CurrentApprovals, FleetOptions),
 ) -> (Arc<Fleet>, Arc<Dispatcher>) {
-    let others = Arc::new(Connections::new(fleet.authorities.clone()));
+    let others = Arc::new(Connections::new(fleet.authorities.clone(), fleet.connect.clone()));
     let fleet = Fleet::of(store, fleet);
     let (clock, beside) = (SteadyClock::default(), (Arc::clone(&fleet), others as Arc<dyn OtherServers>));
     let dispatcher = Dispatcher::in_fleet(Arc::clone(store), options.dispatch, (approvals, clock), beside);

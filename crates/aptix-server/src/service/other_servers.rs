@@ -19,6 +19,7 @@ use tonic::{Code, Request, Status};
 
 use crate::dispatcher::other_servers::{OtherServers, out_of_reach};
 use crate::dispatcher::refusal::Refusal;
+use crate::fleet::Connect;
 use crate::store::fleet::Member;
 
 /// How long it takes at most to connect to another server.
@@ -33,6 +34,7 @@ const CONNECTIONS: usize = 64;
 /// The connections to other servers.
 pub struct Connections {
     authorities: Option<Vec<u8>>,
+    connect: Connect,
     /// By address.
     channels: Mutex<HashMap<String, Channel>>,
 }
@@ -46,8 +48,8 @@ impl fmt::Debug for Connections {
 impl Connections {
     /// Connects to servers whose certificates these authorities signed, in PEM; without them those of the system are trusted.
     #[must_use]
-    pub fn new(authorities: Option<Vec<u8>>) -> Self {
-        Self { authorities, channels: Mutex::default() }
+    pub fn new(authorities: Option<Vec<u8>>, connect: Connect) -> Self {
+        Self { authorities, connect, channels: Mutex::default() }
     }
 
     /// The connection to a server, which is made when it is used first.
@@ -59,7 +61,8 @@ impl Connections {
         if let Some(channel) = channels.get(address) {
             return Ok(channel.clone());
         }
-        let channel = self.endpoint(address).map_err(|error| out_of_reach(server, &error.to_string()))?.connect_lazy();
+        let endpoint = self.endpoint(address).map_err(|error| out_of_reach(server, &error.to_string()))?;
+        let channel = self.connect.channel(&endpoint);
         if channels.len() >= CONNECTIONS {
             channels.clear();
         }
