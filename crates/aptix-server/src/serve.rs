@@ -64,6 +64,9 @@ pub enum ServeError {
     /// Reflection could not be set up.
     #[error("failed to describe the protocol: {0}")]
     Reflection(#[from] tonic_reflection::server::Error),
+    /// The tokens in the store could not be read.
+    #[error("failed to read the tokens in the store: {0}")]
+    Tokens(StoreError),
     /// The store could not be closed in order.
     #[error("failed to close the store: {0}")]
     Store(#[from] StoreError),
@@ -73,7 +76,7 @@ pub enum ServeError {
 /// what is in flight, and closes the store, all within ten seconds.
 ///
 /// # Errors
-/// When the connections fail, or the store cannot be closed in order.
+/// When the tokens cannot be read, the connections fail, or the store cannot be closed in order.
 pub async fn serve<I, C, E>(
     store: Arc<dyn Store>,
     (options, changeable): (Options, impl Into<Changeable>),
@@ -87,7 +90,7 @@ where
 {
     let Changeable { approvals, quotas, retention, origins, fleet } = changeable.into();
     let (fleet, dispatcher) = dispatcher(&store, &options, (approvals, fleet)).await;
-    let registry = Registry::load(Arc::clone(&store)).await?;
+    let registry = Registry::load(Arc::clone(&store)).await.map_err(ServeError::Tokens)?;
     let quotas = Quotas::new(quotas);
     let identity = (Arc::clone(&registry), Arc::clone(&fleet));
     let admission = Admission::new(options, dispatcher.closing(), identity, Arc::clone(&quotas));

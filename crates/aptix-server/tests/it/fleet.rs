@@ -13,8 +13,10 @@ use aptix_server::fleet::FleetOptions;
 use aptix_server::identity::{NewToken, Registry};
 use aptix_server::options::{Changeable, Options};
 use aptix_server::quota::{Allowance, QuotaRules};
+use aptix_server::serve::serve;
 use aptix_server::store::Store;
 use aptix_server::store::memory::shared::SharedMemory;
+use tokio::io::DuplexStream;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tonic::{Code, Request, Status};
@@ -273,6 +275,17 @@ async fn an_agent_behind_a_server_that_cannot_be_reached_is_lost_for_now() {
     assert_refused(Err::<(), _>(lost), Code::Unavailable, "UNAVAILABLE", "AGENT_LOST");
     b.client.submit(submit("w", "r", vec![create_text("b.txt", "1")])).await.unwrap();
     agent.abort();
+}
+
+/// A server that is cut off before it serves names what it could not read.
+#[tokio::test]
+async fn a_server_that_cannot_read_its_tokens_does_not_start() {
+    let store = Arc::new(SharedMemory::default());
+    store.cut(true);
+    let incoming = tokio_stream::empty::<std::io::Result<DuplexStream>>();
+    let options = (Options::default(), Approvals::default());
+    let error = serve(store, options, incoming, std::future::pending()).await.unwrap_err();
+    assert!(error.to_string().starts_with("failed to read the tokens in the store: "), "{error}");
 }
 
 /// Whether anybody may ask an agent directly.
