@@ -83,10 +83,10 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Play histories of a server, agents and authors over a simulated network, in simulated time, against a plain reference;
+    /// Play histories of one server or three, agents and authors over a simulated network, in simulated time, against a plain reference;
     /// `-- --help` lists the options.
     Simulate {
-        /// `--long`, `--count`, `--seed`, `--only`, `--keep`.
+        /// `--long`, `--count`, `--servers`, `--seed`, `--only`, `--keep`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },

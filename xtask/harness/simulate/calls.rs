@@ -5,15 +5,12 @@ use std::time::Duration;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::agent_service_client::AgentServiceClient;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
-use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
-use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status};
 
-use aptix_client::connection::route::Dial as _;
-
 use crate::clock::pass;
-use crate::network::Link;
+use crate::network::{Link, dialler};
 use crate::stage::{file, workspace};
 
 /// How long a caller waits for an answer.
@@ -48,17 +45,12 @@ pub(crate) struct Call {
 pub(crate) type Answered = (Call, Result<v1::Batch, Status>);
 
 /// A channel over a link, connected when it is used.
-pub(crate) fn channel(link: &Link) -> Channel {
-    let link = link.clone();
-    let connector = tower::service_fn(move |_: Uri| {
-        let dialled = link.dial();
-        async move { Ok::<_, std::io::Error>(TokioIo::new(dialled.await?)) }
-    });
+pub(crate) fn channel(link: Link) -> Channel {
     Endpoint::from_static("http://server")
         .http2_keep_alive_interval(KEEPALIVE)
         .keep_alive_timeout(KEEPALIVE)
         .keep_alive_while_idle(true)
-        .connect_with_connector_lazy(connector)
+        .connect_with_connector_lazy(dialler(link))
 }
 
 /// The line that a batch appends.
@@ -82,10 +74,17 @@ fn is_final(status: &Status) -> bool {
 }
 
 impl Call {
-    /// Makes the call until it is answered for good.
-    pub(crate) async fn answered(self, channel: Channel) -> Answered {
+    /// Makes the call until it is answered for good, each time at the next server from this one on.
+    pub(crate) async fn answered(self, servers: Vec<Channel>, first: usize) -> Answered {
+        let mut servers = servers.iter().cycle().skip(first);
         loop {
-            match timeout(ANSWER, self.once(&channel)).await {
+            let once = async {
+                match servers.next() {
+                    Some(server) => self.once(server).await,
+                    None => Err(Status::unavailable("there is no server")),
+                }
+            };
+            match timeout(ANSWER, once).await {
                 Ok(Ok(batch)) => return (self, Ok(batch)),
                 Ok(Err(status)) if is_final(&status) => return (self, Err(status)),
                 _ => pass(AGAIN).await,
@@ -124,16 +123,12 @@ impl Call {
                 batches.revert_batch(request).await.map(batch)?
             }
             Kind::StrangersReport { id: batch_id } => {
-                let failure =
-                    v1::Failure { reason: "INTERNAL".to_owned(), message: "made up".to_owned(), ..Default::default() };
-                let report =
-                    v1::Report { outcome: v1::Outcome::Failed.into(), failures: vec![failure], ..Default::default() };
                 let request = v1::ReportBatchRequest {
                     workspace_id,
                     batch_id,
                     lease_epoch: 1,
                     lease_secret: vec![7; 32].into(),
-                    report: Some(report),
+                    report: Some(failed()),
                     ..Default::default()
                 };
                 AgentServiceClient::new(channel.clone()).report_batch(request).await.map(batch)?
@@ -141,6 +136,12 @@ impl Call {
         };
         found.ok_or_else(|| Status::internal("an answer without a batch"))
     }
+}
+
+/// A report of a failure.
+pub(crate) fn failed() -> v1::Report {
+    let failure = v1::Failure { reason: "INTERNAL".to_owned(), message: "made up".to_owned(), ..Default::default() };
+    v1::Report { outcome: v1::Outcome::Failed.into(), failures: vec![failure], ..Default::default() }
 }
 
 /// The batch that an answer has.
@@ -177,7 +178,7 @@ fn document(batch: usize, number: usize) -> v1::Document {
     v1::Document { dialect: String::new(), text: text.into_bytes().into() }
 }
 
-fn submit(workspace_id: String, batch: usize, file: usize) -> v1::SubmitBatchRequest {
+pub(crate) fn submit(workspace_id: String, batch: usize, file: usize) -> v1::SubmitBatchRequest {
     let content = Some(v1::submit_batch_request::Content::Document(document(batch, file)));
     v1::SubmitBatchRequest { workspace_id, request_id: format!("store-{batch}"), content, ..Default::default() }
 }

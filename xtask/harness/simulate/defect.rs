@@ -19,10 +19,18 @@ pub(crate) enum Defect {
     CompactedTooFar,
     /// An agent that is started again has lost its state directory.
     StateLost,
+    /// The store grants a lease with the epoch of the one before.
+    EpochKept,
+    /// A server that is cut off from the store serves its agents for longer than the others count it as alive.
+    ServesOnAfterItsLifetime,
+    /// Servers learn of changes by hints alone: their looks find nothing.
+    HintsBelieved,
+    /// A request is known only to the server that stored its batch.
+    RequestOfOtherServerForgotten,
 }
 
 impl Defect {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::AcknowledgedBeforeStored,
         Self::ReportForgotten,
         Self::EndedTwice,
@@ -31,5 +39,20 @@ impl Defect {
         Self::LeaseUnchecked,
         Self::CompactedTooFar,
         Self::StateLost,
+        Self::EpochKept,
+        Self::ServesOnAfterItsLifetime,
+        Self::HintsBelieved,
+        Self::RequestOfOtherServerForgotten,
     ];
+
+    /// Whether only several servers on one store can show it.
+    pub(crate) const fn is_of_several(self) -> bool {
+        matches!(
+            self,
+            Self::EpochKept
+                | Self::ServesOnAfterItsLifetime
+                | Self::HintsBelieved
+                | Self::RequestOfOtherServerForgotten
+        )
+    }
 }

@@ -1,4 +1,4 @@
-//! Histories of a server, agents, authors, reviewers and watchers in one process, over a simulated network and in simulated time,
+//! Histories of one server, or of three on one store, of agents, authors, reviewers and watchers in one process, over a simulated network and in simulated time,
 //! held against a plain reference of the life of a batch. A history that goes otherwise is made shorter and printed.
 
 #![expect(clippy::print_stdout, reason = "what was found is printed")]
@@ -6,17 +6,23 @@
 
 mod calls;
 mod clock;
+mod compare;
+mod database;
 mod defect;
+mod hints;
 mod history;
+mod leases;
 mod network;
 mod play;
 #[path = "../program.rs"]
 #[expect(dead_code, reason = "other harnesses start programs")]
 mod program;
+mod questions;
 #[path = "../random.rs"]
 #[expect(dead_code, reason = "the crash harness uses all of it")]
 mod random;
 mod reference;
+mod rivals;
 #[path = "../shrink.rs"]
 mod shrink;
 mod stage;
@@ -31,7 +37,7 @@ use anyhow::{Result, bail};
 use clap::Parser;
 
 use self::defect::Defect;
-use self::history::Step;
+use self::history::{SERVERS, Step};
 use self::random::Random;
 use self::shrink::shrunk;
 
@@ -60,6 +66,9 @@ struct Args {
     /// The seed of a run that is to be made again
     #[arg(long, value_name = "N", default_value_t = random::seed())]
     seed: u64,
+    /// Only histories with so many servers, 1 or 3; both without it
+    #[arg(long, value_name = "N", value_parser = servers)]
+    servers: Option<usize>,
     /// Play one history alone
     #[arg(long, value_name = "N", requires = "seed")]
     only: Option<u64>,
@@ -108,13 +117,30 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The seed of a history, and its steps. Those of the tests are shorter.
-fn drawn(run: u64, number: u64, is_long: bool) -> (u64, Vec<Step>) {
+/// Reads how many servers histories have.
+fn servers(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(servers @ (1 | SERVERS)) => Ok(servers),
+        _ => Err(format!("expected 1 or {SERVERS}")),
+    }
+}
+
+/// A history as it is played.
+struct Drawn {
+    seed: u64,
+    servers: usize,
+    steps: Vec<Step>,
+}
+
+/// The history with a number. Those of the tests are shorter.
+fn drawn(run: u64, number: u64, (is_long, servers): (bool, Option<usize>)) -> Drawn {
     let seed = run.wrapping_mul(1_000_003).wrapping_add(number);
     let mut random = Random::new(seed);
+    let either = [1, SERVERS][random.below(2)];
+    let servers = servers.unwrap_or(either);
     let lengths = if is_long { [20, 40, 60, 100] } else { [5, 10, 20, 30] };
     let steps = lengths.get(random.below(lengths.len())).copied().unwrap_or_default();
-    (seed, history::random(&mut random, steps))
+    Drawn { seed, servers, steps: history::random(&mut random, steps, servers) }
 }
 
 /// The steps with these numbers.
@@ -123,22 +149,22 @@ fn kept(steps: &[Step], numbers: &[usize]) -> Vec<Step> {
 }
 
 /// Plays steps in a runtime of their own, whose time is simulated.
-fn played(seed: u64, steps: &[Step], defect: Option<Defect>) -> play::Found {
+fn played((seed, servers): (u64, usize), steps: &[Step], defect: Option<Defect>) -> play::Found {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .max_blocking_threads(BLOCKING)
         .build()?;
-    let found = runtime.block_on(play::play(seed, steps, defect));
+    let found = runtime.block_on(play::play((seed, servers), steps, defect));
     runtime.shutdown_timeout(LEFT_BEHIND);
     found
 }
 
 /// Plays a history; the number of its steps.
 fn one(args: &Args, number: u64) -> Result<usize> {
-    let (seed, steps) = drawn(args.seed, number, args.long);
+    let Drawn { seed, servers, steps } = drawn(args.seed, number, (args.long, args.servers));
     let all = args.keep.clone().unwrap_or_else(|| (0..steps.len()).collect());
-    let failing = |numbers: &[usize]| played(seed, &kept(&steps, numbers), None);
+    let failing = |numbers: &[usize]| played((seed, servers), &kept(&steps, numbers), None);
     let Some(why) = failing(&all)? else { return Ok(all.len()) };
     let tries = if args.keep.is_some() { 0 } else { TRIES };
     let short = shrunk(all, tries, |numbers| Ok(failing(numbers)?.is_some()))?;
@@ -147,7 +173,7 @@ fn one(args: &Args, number: u64) -> Result<usize> {
     let listed: Vec<String> = kept(&steps, &short).iter().map(|step| format!("  {step:?}")).collect();
     let long = if args.long { "--long " } else { "" };
     bail!(
-        "history {number} ({long}--seed {} --only {number} --keep {}): {why}\n{}",
+        "history {number} of {servers} servers ({long}--servers {servers} --seed {} --only {number} --keep {}): {why}\n{}",
         args.seed,
         numbers.join(","),
         listed.join("\n")
@@ -158,8 +184,9 @@ fn one(args: &Args, number: u64) -> Result<usize> {
 fn plant(run: u64) -> Result<()> {
     let found = workers::each(&Defect::ALL, |_, defect| {
         for number in 0..PLANTED {
-            let (seed, steps) = drawn(run, number, false);
-            if let Some(why) = played(seed, &steps, Some(*defect))? {
+            let servers = if defect.is_of_several() { SERVERS } else { 1 };
+            let Drawn { seed, steps, .. } = drawn(run, number, (false, Some(servers)));
+            if let Some(why) = played((seed, servers), &steps, Some(*defect))? {
                 return Ok(format!("{defect:?} was found in history {number}: {why}"));
             }
         }

@@ -1,4 +1,4 @@
-//! The simulated network: each node has a link to the server, whose two directions can be stopped, and whose connections can be
+//! The simulated network: each node has a link to the servers, whose two directions can be stopped, and whose connections can be
 //! reset. Bytes are delayed, never lost or changed, as TCP has it.
 
 use std::io::{self, ErrorKind};
@@ -6,10 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aptix_client::connection::route::{Dial, Dialled, Wire};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tonic::codegen::Service;
+use tonic::transport::Uri;
 
 use crate::clock::pass;
 use crate::random::Random;
@@ -27,18 +30,27 @@ pub(crate) struct Door {
     pub(crate) died: CancellationToken,
 }
 
-/// What every link leads to.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Network(Arc<Mutex<Option<Door>>>);
+/// What every link leads to: the doors of the servers.
+#[derive(Clone, Debug)]
+pub(crate) struct Network(Arc<Mutex<Vec<Option<Door>>>>);
 
 impl Network {
-    /// Has connections go to this server, or nowhere.
-    pub(crate) fn lead_to(&self, door: Option<Door>) {
-        with(&self.0, |current| *current = door);
+    /// A network of so many servers, all of which are down.
+    pub(crate) fn of(servers: usize) -> Self {
+        Self(Arc::new(Mutex::new(vec![None; servers])))
     }
 
-    fn door(&self) -> Option<Door> {
-        with(&self.0, |current| current.clone())
+    /// Has connections to this server go through a door, or nowhere.
+    pub(crate) fn lead_to(&self, server: usize, door: Option<Door>) {
+        with(&self.0, |doors| doors[server] = door);
+    }
+
+    fn servers(&self) -> usize {
+        with(&self.0, |doors| doors.len())
+    }
+
+    fn door(&self, server: usize) -> Option<Door> {
+        with(&self.0, |doors| doors.get(server).cloned().flatten())
     }
 }
 
@@ -66,27 +78,48 @@ impl Flow {
     }
 }
 
-/// What a node reaches the server by. Clones are the same link.
+/// What a node reaches the servers by. Clones are the same link.
 #[derive(Clone, Debug)]
-pub(crate) struct Link(Arc<Shared>);
+pub(crate) struct Link {
+    shared: Arc<Shared>,
+    /// The server that connections go to; without one, any of them.
+    server: Option<usize>,
+}
 
 #[derive(Debug)]
 struct Shared {
     network: Network,
     flow: watch::Sender<Flow>,
     random: Mutex<Random>,
+    /// Whether pieces travel without pauses.
+    is_quick: bool,
     relays: Mutex<JoinSet<()>>,
 }
 
 impl Link {
     pub(crate) fn new(network: Network, random: Random) -> Self {
+        Self::of(network, random, false)
+    }
+
+    /// A link without pauses, which nothing stops: for looks at servers.
+    pub(crate) fn quick(network: Network, random: Random) -> Self {
+        Self::of(network, random, true)
+    }
+
+    fn of(network: Network, random: Random, is_quick: bool) -> Self {
         let (flow, _) = watch::channel(Flow { to_server: true, from_server: true, resets: 0 });
-        Self(Arc::new(Shared { network, flow, random: Mutex::new(random), relays: Mutex::default() }))
+        let shared = Shared { network, flow, random: Mutex::new(random), is_quick, relays: Mutex::default() };
+        Self { shared: Arc::new(shared), server: None }
+    }
+
+    /// The same link, for connections to one server.
+    pub(crate) fn to(&self, server: usize) -> Self {
+        Self { shared: Arc::clone(&self.shared), server: Some(server) }
     }
 
     /// Stops a direction: what is sent waits. With one direction stopped connections are half open.
     pub(crate) fn stop(&self, direction: Direction) {
-        self.0.flow.send_modify(|flow| match direction {
+        self.shared.flow.send_modify(|flow| match direction {
             Direction::ToServer => flow.to_server = false,
             Direction::FromServer => flow.from_server = false,
         });
@@ -94,17 +127,18 @@ impl Link {
 
     /// Lets bytes travel in both directions.
     pub(crate) fn heal(&self) {
-        self.0.flow.send_modify(|flow| (flow.to_server, flow.from_server) = (true, true));
+        self.shared.flow.send_modify(|flow| (flow.to_server, flow.from_server) = (true, true));
     }
 
     /// Resets every connection: what is on its way is lost.
     pub(crate) fn reset(&self) {
-        self.0.flow.send_modify(|flow| flow.resets += 1);
+        self.shared.flow.send_modify(|flow| flow.resets += 1);
     }
 
     /// How long a piece travels; seldom as long as a pause of the network.
     fn delay(&self) -> Duration {
-        let millis = with(&self.0.random, |random| match random.below(50) {
+        let millis = with(&self.shared.random, |random| match random.below(50) {
+            _ if self.shared.is_quick => 1,
             0 => 500 + random.below(3000),
             _ => 1 + random.below(20),
         });
@@ -112,23 +146,25 @@ impl Link {
     }
 
     async fn connect(self) -> io::Result<Box<dyn Wire>> {
-        let mut flow = self.0.flow.subscribe();
+        let mut flow = self.shared.flow.subscribe();
         let open = flow.wait_for(|flow| flow.to_server && flow.from_server).await;
         open.map_err(|_| ErrorKind::NotConnected)?;
         pass(self.delay()).await;
-        let door = self.0.network.door().ok_or(ErrorKind::ConnectionRefused)?;
+        let network = &self.shared.network;
+        let any = || with(&self.shared.random, |random| random.below(network.servers()));
+        let door = network.door(self.server.unwrap_or_else(any)).ok_or(ErrorKind::ConnectionRefused)?;
         let (ours, near) = duplex(BUFFER);
         let (far, theirs) = duplex(BUFFER);
         door.connections.send(Ok(theirs)).await.map_err(|_| ErrorKind::ConnectionRefused)?;
         let link = self.clone();
-        with(&self.0.relays, |relays| relays.spawn(link.relay(near, far, door.died)));
+        with(&self.shared.relays, |relays| relays.spawn(link.relay(near, far, door.died)));
         Ok(Box::new(ours))
     }
 
     /// Carries bytes until both sides have ended, the connection is reset, or the server dies. The node notices the death of
     /// the server once bytes travel to it.
     async fn relay(self, mut near: DuplexStream, mut far: DuplexStream, died: CancellationToken) {
-        let mut flow = self.0.flow.subscribe();
+        let mut flow = self.shared.flow.subscribe();
         let resets = flow.borrow().resets;
         {
             let (from_node, to_node) = tokio::io::split(&mut near);
@@ -147,7 +183,7 @@ impl Link {
             }
         }
         drop(far);
-        let mut flow = self.0.flow.subscribe();
+        let mut flow = self.shared.flow.subscribe();
         // The link is there as long as this runs.
         let _ = flow.wait_for(|flow| flow.passes(Direction::FromServer) || flow.resets != resets).await;
     }
@@ -158,7 +194,7 @@ impl Link {
         mut to: impl AsyncWrite + Unpin,
         direction: Direction,
     ) -> io::Result<()> {
-        let mut flow = self.0.flow.subscribe();
+        let mut flow = self.shared.flow.subscribe();
         let mut piece = vec![0; PIECE];
         loop {
             let count = from.read(&mut piece).await?;
@@ -176,4 +212,14 @@ impl Dial for Link {
     fn dial(&self) -> Dialled {
         Box::pin(self.clone().connect())
     }
+}
+
+/// Connects streams as gRPC channels ask for them.
+pub(crate) fn dialler(
+    link: Link,
+) -> impl Service<Uri, Response = TokioIo<Box<dyn Wire>>, Error = io::Error, Future: Send> + Clone + Send + 'static {
+    tower::service_fn(move |_: Uri| {
+        let dialled = link.dial();
+        async move { Ok(TokioIo::new(dialled.await?)) }
+    })
 }

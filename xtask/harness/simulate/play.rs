@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::Result;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::BatchState;
-use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tonic::Status;
@@ -16,9 +15,12 @@ use tonic::transport::Channel;
 use crate::calls::{Answered, Call, Kind, channel};
 use crate::clock::{self, pass};
 use crate::defect::Defect;
-use crate::history::{FILES, Step, WORKSPACES};
+use crate::history::{Step, WORKSPACES};
+use crate::network::Link;
+use crate::questions::{self, ask};
 use crate::random::Random;
-use crate::reference::{Life, OnDisk, lives, misplaced, on_disk, out_of_order, wrongly_removed};
+use crate::reference::{lives, wrongly_removed};
+use crate::rivals::{CONTESTED, Rivals};
 use crate::stage::{KEPT_LEAST, Stage, workspace};
 use crate::watcher::{Log, Seen, read, watch};
 use crate::workers::with;
@@ -30,89 +32,83 @@ const WATCHER: usize = WORKSPACES + 1;
 const PAUSE: Duration = Duration::from_millis(30);
 /// How long everything may take to settle once all is well, in simulated time, and how often that is looked at.
 const PATIENCE: Duration = Duration::from_secs(900);
-const LOOK: Duration = Duration::from_secs(5);
-/// Readings that the network may spoil before one of them counts.
-const TRIES: usize = 10;
+pub(crate) const LOOK: Duration = Duration::from_secs(5);
+/// How long what fails between servers lasts beyond the steps: longer than a server that is cut off counts as alive.
+const OUTLASTS: Duration = Duration::from_secs(25);
 
 /// What is wrong, if anything is.
 pub(crate) type Found = Result<Option<String>>;
 
-/// Who is down, by its number among the agents; `None` for the server.
-type Down = Option<usize>;
+/// Who is down, by its number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Down {
+    Server(usize),
+    Agent(usize),
+}
 
 /// A batch whose storing was acknowledged.
 #[derive(Clone, Debug)]
-struct Acknowledged {
-    id: String,
-    workspace: usize,
+pub(crate) struct Acknowledged {
+    pub(crate) id: String,
+    pub(crate) workspace: usize,
     /// The file that it appends to; `None` if it takes another one back.
-    file: Option<usize>,
+    pub(crate) file: Option<usize>,
     /// How it ended, if that was acknowledged.
-    ended: Option<BatchState>,
+    pub(crate) ended: Option<BatchState>,
     /// Whether its record was removed: the request that stored it would store another one.
-    is_gone: bool,
+    pub(crate) is_gone: bool,
 }
 
 /// The events of a workspace that were there before some were removed, from the first one on, and the oldest that is kept.
 #[derive(Clone, Default)]
-struct Archive {
-    events: Vec<Seen>,
-    oldest: u64,
+pub(crate) struct Archive {
+    pub(crate) events: Vec<Seen>,
+    pub(crate) oldest: u64,
 }
 
 type Batches = BTreeMap<usize, Acknowledged>;
 
-struct Play {
-    stage: Stage,
-    author: Channel,
+/// A history that is played.
+pub(crate) struct Play {
+    pub(crate) stage: Stage,
+    /// The author's way to each server.
+    author: Vec<Channel>,
+    /// What is read through when all is compared, of each server.
+    pub(crate) readers: Vec<Channel>,
+    /// How many calls were made: the next one goes to the next server.
+    made: usize,
     /// Each with how its batch had ended when it began, as far as that was acknowledged.
     calls: JoinSet<(Option<BatchState>, Answered)>,
+    /// What is wrong with the outcome of each question to an agent.
+    questions: JoinSet<Option<String>>,
+    rivals: Option<Rivals>,
     /// How each batch was stored.
-    stored: BTreeMap<usize, Call>,
-    acknowledged: Batches,
+    pub(crate) stored: BTreeMap<usize, Call>,
+    pub(crate) acknowledged: Batches,
     /// What was acknowledged when the copy was made.
     copied: Option<(Batches, [Archive; WORKSPACES])>,
-    archives: [Archive; WORKSPACES],
-    restores: usize,
+    pub(crate) archives: [Archive; WORKSPACES],
+    pub(crate) restores: usize,
     down: Vec<(Instant, Down)>,
-    logs: [Arc<Mutex<Log>>; WORKSPACES],
+    pub(crate) logs: [Arc<Mutex<Log>>; WORKSPACES],
     watchers: JoinSet<()>,
 }
 
-/// Plays a history; what is wrong with it, if anything is.
-pub(crate) async fn play(seed: u64, steps: &[Step], defect: Option<Defect>) -> Found {
-    let mut stage = Stage::new(&mut Random::new(seed), defect)?;
-    stage.start_server().await?;
-    for number in 0..WORKSPACES {
-        stage.start_agent(number).await?;
-    }
-    let (author, watching) = (channel(stage.link(AUTHOR)?), channel(stage.link(WATCHER)?));
-    let logs: [Arc<Mutex<Log>>; WORKSPACES] = Default::default();
-    let mut watchers = JoinSet::new();
-    for (number, log) in logs.iter().enumerate() {
-        watchers.spawn(watch(watching.clone(), number, Arc::clone(log)));
-    }
-    let mut play = Play {
-        stage,
-        author,
-        calls: JoinSet::new(),
-        stored: BTreeMap::new(),
-        acknowledged: BTreeMap::new(),
-        copied: None,
-        archives: Default::default(),
-        restores: 0,
-        down: Vec::new(),
-        logs,
-        watchers,
-    };
+/// Plays a history with so many servers; what is wrong with it, if anything is.
+pub(crate) async fn play((seed, servers): (u64, usize), steps: &[Step], defect: Option<Defect>) -> Found {
+    let mut play = Play::begin(Random::new(seed), servers, defect).await?;
     for (number, step) in steps.iter().enumerate() {
         let wrong = match *step {
             Step::Retain { workspace, events } => play.retain(workspace, events).await?,
+            Step::EndServer { server, down } => {
+                play.starts_after(down, Down::Server(server));
+                play.stage.end_server(server).await
+            }
             step => play.step(step).await.map(|()| None)?,
         };
         pass(PAUSE).await;
         play.start_due().await?;
-        if let Some(why) = wrong.or(play.take_answers()?).or(play.stage.ended()) {
+        if let Some(why) = wrong.or(play.wrong()?) {
             return Ok(Some(format!("step {number}, {step:?}: {why}")));
         }
     }
@@ -120,6 +116,46 @@ pub(crate) async fn play(seed: u64, steps: &[Step], defect: Option<Defect>) -> F
 }
 
 impl Play {
+    /// Starts the machines.
+    async fn begin(mut random: Random, servers: usize, defect: Option<Defect>) -> Result<Self> {
+        let mut stage = Stage::new(&mut random, servers, defect)?;
+        for server in 0..servers {
+            stage.start_server(server).await?;
+        }
+        for number in 0..WORKSPACES {
+            stage.start_agent(number).await?;
+        }
+        let (author, watching) = (stage.link(AUTHOR)?.clone(), channel(stage.link(WATCHER)?.clone()));
+        let quick = stage.quick.clone();
+        let of_each = |link: Link| (0..servers).map(move |server| channel(link.to(server))).collect::<Vec<_>>();
+        let author = of_each(author);
+        let is_shared = stage.database.is_some();
+        let readers = if is_shared { of_each(quick.clone()) } else { author.clone() };
+        let rivals = is_shared.then(|| Rivals::begin(&of_each(quick), &mut random));
+        let logs: [Arc<Mutex<Log>>; WORKSPACES] = Default::default();
+        let mut watchers = JoinSet::new();
+        for (number, log) in logs.iter().enumerate() {
+            watchers.spawn(watch(watching.clone(), number, Arc::clone(log)));
+        }
+        Ok(Self {
+            stage,
+            author,
+            readers,
+            made: 0,
+            calls: JoinSet::new(),
+            questions: JoinSet::new(),
+            rivals,
+            stored: BTreeMap::new(),
+            acknowledged: BTreeMap::new(),
+            copied: None,
+            archives: Default::default(),
+            restores: 0,
+            down: Vec::new(),
+            logs,
+            watchers,
+        })
+    }
+
     async fn step(&mut self, step: Step) -> Result<()> {
         match step {
             Step::Submit { batch, workspace, file } => self.store(batch, workspace, Kind::Submit { file }),
@@ -135,7 +171,7 @@ impl Play {
                     self.call(call);
                 }
             }
-            Step::Again { .. } | Step::Retain { .. } => {}
+            Step::Again { .. } | Step::Retain { .. } | Step::EndServer { .. } => {}
             Step::Apply { batch } => self.about(batch, |id| Kind::Apply { id }),
             Step::Approve { batch } => self.about(batch, |id| Kind::Approve { id }),
             Step::Reject { batch } => self.about(batch, |id| Kind::Reject { id }),
@@ -144,20 +180,35 @@ impl Play {
             Step::Stop { node, direction } => self.stage.link(node)?.stop(direction),
             Step::Heal { node } => self.stage.link(node)?.heal(),
             Step::Reset { node } => self.stage.link(node)?.reset(),
-            Step::KillServer { down } => {
-                self.stage.kill_server().await;
-                self.starts_after(down, None);
+            Step::KillServer { server, down } => {
+                self.stage.kill_server(server).await;
+                self.starts_after(down, Down::Server(server));
             }
             Step::KillAgent { workspace, down } => {
                 self.stage.kill_agent(workspace).await;
-                self.starts_after(down, Some(workspace));
+                self.starts_after(down, Down::Agent(workspace));
             }
+            Step::Ail { .. } | Step::Hints { .. } | Step::Ask { .. } => self.among_servers(step),
             Step::Copy => self.copy().await?,
             Step::Restore => self.restore().await?,
             Step::Pass { millis } => pass(Duration::from_millis(millis)).await,
             Step::Clock { seconds } => clock::set(seconds)?,
         }
         Ok(())
+    }
+
+    /// A step that only several servers have.
+    fn among_servers(&mut self, step: Step) {
+        let Some(database) = &self.stage.database else { return };
+        match step {
+            Step::Ail { server, ailment, millis } => database.ail(server, ailment, Duration::from_millis(millis)),
+            Step::Hints { fate } => database.set_fate(fate),
+            Step::Ask { server, workspace, file } => {
+                let asked = ask(self.readers[server].clone(), workspace, file);
+                self.questions.spawn(async move { questions::wrong(&asked.await) });
+            }
+            _ => {}
+        }
     }
 
     fn may_be_repeated(&self, batch: usize) -> bool {
@@ -199,7 +250,8 @@ impl Play {
 
     fn call(&mut self, call: Call) {
         let ended = self.acknowledged.get(&call.batch).and_then(|known| known.ended);
-        let answered = call.answered(self.author.clone());
+        self.made += 1;
+        let answered = call.answered(self.author.clone(), self.made);
         self.calls.spawn(async move { (ended, answered.await) });
     }
 
@@ -225,15 +277,15 @@ impl Play {
         let now = Instant::now();
         for (_, who) in self.down.extract_if(.., |(due, _)| *due <= now).collect::<Vec<_>>() {
             match who {
-                None => self.stage.start_server().await?,
-                Some(number) => self.stage.start_agent(number).await?,
+                Down::Server(number) => self.stage.start_server(number).await?,
+                Down::Agent(number) => self.stage.start_agent(number).await?,
             }
         }
         Ok(())
     }
 
     async fn copy(&mut self) -> Result<()> {
-        self.down.retain(|(_, who)| who.is_some());
+        self.down.retain(|(_, who)| *who != Down::Server(0));
         self.stage.copy().await?;
         self.copied = Some((self.acknowledged.clone(), self.archives.clone()));
         Ok(())
@@ -242,13 +294,26 @@ impl Play {
     /// Calls under way are given up: what the server forgets of them may be on disk.
     async fn restore(&mut self) -> Result<()> {
         let Some((copied, archives)) = self.copied.clone() else { return Ok(()) };
-        self.down.retain(|(_, who)| who.is_some());
+        self.down.retain(|(_, who)| *who != Down::Server(0));
         self.calls.shutdown().await;
         self.stage.link(AUTHOR)?.reset();
         self.stage.restore().await?;
         (self.acknowledged, self.archives) = (copied, archives);
         self.restores += 1;
         Ok(())
+    }
+
+    /// What is wrong until now, if anything is.
+    fn wrong(&mut self) -> Found {
+        while let Some(wrong) = self.questions.try_join_next() {
+            if let Some(why) = wrong? {
+                return Ok(Some(why));
+            }
+        }
+        let of_leases = self.stage.database.as_ref().and_then(|database| database.wrong());
+        let of_rivals = || self.rivals.as_ref().and_then(Rivals::wrong);
+        let found = of_leases.or_else(of_rivals);
+        Ok(found.or(self.take_answers()?).or(self.stage.ended()))
     }
 
     /// Notes the answers that came; what is wrong with one, if anything is.
@@ -292,8 +357,14 @@ impl Play {
 
     /// Mends everything, waits until all has settled, and compares.
     async fn end(&mut self) -> Found {
+        if self.stage.database.is_some() {
+            pass(OUTLASTS).await;
+        }
         for link in &self.stage.links {
             link.heal();
+        }
+        if let Some(database) = &self.stage.database {
+            database.mend();
         }
         for (due, _) in &mut self.down {
             *due = Instant::now();
@@ -302,7 +373,7 @@ impl Play {
         let (mut unsettled, deadline) = (None, Instant::now() + PATIENCE);
         loop {
             pass(LOOK).await;
-            if let Some(why) = self.take_answers()?.or(self.stage.ended()) {
+            if let Some(why) = self.wrong()? {
                 return Ok(Some(why));
             }
             if Instant::now() > deadline {
@@ -319,7 +390,9 @@ impl Play {
             }
         }
         self.watchers.shutdown().await;
-        Ok(None)
+        let Some(mut rivals) = self.rivals.take() else { return Ok(None) };
+        rivals.end().await;
+        Ok(rivals.wrong().or(rivals.lost(&self.log(CONTESTED).await?)))
     }
 
     /// What has not settled yet.
@@ -327,8 +400,13 @@ impl Play {
         if !self.calls.is_empty() {
             return Ok(Some(format!("{} calls were not answered", self.calls.len())));
         }
+        if !self.questions.is_empty() {
+            return Ok(Some(format!("{} questions have no outcome", self.questions.len())));
+        }
         for (number, log) in self.logs.iter().enumerate() {
-            let Ok(all) = read(&self.author, number).await else { return Ok(Some("a feed cannot be read".to_owned())) };
+            let Ok(all) = read(&self.readers[0], number).await else {
+                return Ok(Some("a feed cannot be read".to_owned()));
+            };
             let seen = with(log, |log| log.clone());
             if seen.wrong.is_none() && seen.newest() < all.newest() {
                 return Ok(Some(format!("the watcher is at event {} of {}", seen.newest(), all.newest())));
@@ -336,135 +414,6 @@ impl Play {
             let Ok(lives) = lives(&self.whole(number, &all)) else { continue };
             if let Some((id, _)) = lives.iter().find(|(_, life)| life.state == BatchState::Approved) {
                 return Ok(Some(format!("batch {id} stays APPROVED")));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Holds a workspace against the reference.
-    async fn compare(&self, number: usize) -> Found {
-        let all = self.log(number).await?;
-        let mut seen = self.seen(number, all.newest()).await;
-        if let Some(why) = seen.wrong.as_ref().or(all.wrong.as_ref()) {
-            return Ok(Some(why.clone()));
-        }
-        // Batches whose time is over end whenever the server looks for them.
-        seen.events.retain(|event| event.revision <= all.newest());
-        let (events, oldest) = (self.whole(number, &all), self.archives[number].oldest);
-        if let Some(gap) = seen.gaps.iter().chain(&all.gaps).find(|(_, last)| *last >= oldest.max(1)) {
-            return Ok(Some(format!("events {gap:?} were refused, and are kept from {oldest} on")));
-        }
-        let passed_over = |revision| seen.gaps.iter().any(|(first, last)| (*first..=*last).contains(&revision));
-        let expected: Vec<_> = events.iter().filter(|event| !passed_over(event.revision)).cloned().collect();
-        if seen.events != expected {
-            return Ok(Some(format!("the watcher saw {:?}, the events are {expected:?}", seen.events)));
-        }
-        if seen.restarts > self.restores {
-            return Ok(Some(format!("{} times another history, {} restores", seen.restarts, self.restores)));
-        }
-        let lives = match lives(&events) {
-            Ok(lives) => lives,
-            Err(why) => return Ok(Some(why)),
-        };
-        for (batch, known) in self.acknowledged.iter().filter(|(_, known)| known.workspace == number) {
-            let Some(life) = lives.get(&known.id) else {
-                return Ok(Some(format!("batch {batch} was acknowledged and is lost")));
-            };
-            if known.ended.is_some_and(|ended| ended != life.state) {
-                return Ok(Some(format!("batch {batch} was {:?} and is {:?}", known.ended, life.state)));
-            }
-            if let Some(why) = self.on_disk(*batch, known, (*life, &lives)).await? {
-                return Ok(Some(why));
-            }
-        }
-        self.order(number, &lives)
-    }
-
-    /// All events of a workspace: those that are kept behind those that were there before they were removed.
-    fn whole(&self, number: usize, kept: &Log) -> Vec<Seen> {
-        let begins = kept.events.first().map_or(u64::MAX, |event| event.revision);
-        let removed = self.archives[number].events.iter().filter(|event| event.revision < begins);
-        removed.chain(&kept.events).cloned().collect()
-    }
-
-    /// What the watcher of a workspace has seen, once that is up to this revision.
-    async fn seen(&self, number: usize, newest: u64) -> Log {
-        let read = || self.logs.get(number).map(|log| with(log, |log| log.clone())).unwrap_or_default();
-        for _ in 0..TRIES {
-            let seen = read();
-            if seen.wrong.is_some() || seen.newest() >= newest {
-                return seen;
-            }
-            pass(LOOK).await;
-        }
-        read()
-    }
-
-    /// Every event of a workspace; asked for until the network is not in the way.
-    async fn log(&self, number: usize) -> Result<Log> {
-        for _ in 0..TRIES {
-            if let Ok(log) = read(&self.author, number).await {
-                return Ok(log);
-            }
-            pass(LOOK).await;
-        }
-        Ok(read(&self.author, number).await?)
-    }
-
-    /// Whether a batch was taken back; asked for in the same way. Of one that is there no more, the events say it.
-    async fn is_reverted(&self, known: &Acknowledged, lives: &BTreeMap<String, Life>) -> Result<bool> {
-        if known.is_gone {
-            return Ok(self.was_taken_back(&known.id, lives));
-        }
-        let request = v1::GetBatchRequest {
-            workspace_id: workspace(known.workspace),
-            batch: Some(v1::get_batch_request::Batch::BatchId(known.id.clone())),
-            ..v1::GetBatchRequest::default()
-        };
-        let mut batches = BatchServiceClient::new(self.author.clone());
-        for _ in 0..TRIES {
-            if let Ok(found) = batches.get_batch(request.clone()).await {
-                return Ok(found.into_inner().batch.is_some_and(|batch| !batch.reverted_by.is_empty()));
-            }
-            pass(LOOK).await;
-        }
-        Ok(batches.get_batch(request).await?.into_inner().batch.is_some_and(|batch| !batch.reverted_by.is_empty()))
-    }
-
-    /// Whether a batch was taken back, as the events have it: by one that was not taken back itself.
-    fn was_taken_back(&self, of: &str, lives: &BTreeMap<String, Life>) -> bool {
-        let takes_back =
-            |batch| matches!(self.stored.get(batch), Some(Call { kind: Kind::Revert { of: id }, .. }) if id == of);
-        let is_applied = |by: &Acknowledged| lives.get(&by.id).is_some_and(|life| life.state == BatchState::Applied);
-        let mut by = self.acknowledged.iter().filter(|(batch, by)| takes_back(batch) && is_applied(by));
-        by.any(|(_, by)| !self.was_taken_back(&by.id, lives))
-    }
-
-    async fn on_disk(
-        &self,
-        batch: usize,
-        known: &Acknowledged,
-        (life, lives): (Life, &BTreeMap<String, Life>),
-    ) -> Found {
-        let Some(file) = known.file else { return Ok(None) };
-        let is_reverted = self.is_reverted(known, lives).await?;
-        let expected = if self.restores > 0 { OnDisk::AtMostOnce } else { on_disk(life, is_reverted) };
-        Ok(misplaced(&self.stage.content(known.workspace, file)?, batch, expected))
-    }
-
-    /// Whether those lines of each file that were free to be applied at once are in the order in which their batches were stored.
-    /// A batch that waited for a word comes at its first event, if that is read after the word. A restored server does not know
-    /// the order any more.
-    fn order(&self, number: usize, lives: &BTreeMap<String, Life>) -> Found {
-        if self.restores > 0 {
-            return Ok(None);
-        }
-        for file in 0..FILES {
-            let is_of = |known: &Acknowledged| known.workspace == number && known.file == Some(file);
-            let of_file = self.acknowledged.iter().filter(|(_, known)| is_of(known));
-            let stored = of_file.filter_map(|(batch, known)| Some((*batch, lives.get(&known.id)?.free_at?)));
-            if let Some(why) = out_of_order(&self.stage.content(number, file)?, &stored.collect::<Vec<_>>()) {
-                return Ok(Some(why));
             }
         }
         Ok(None)

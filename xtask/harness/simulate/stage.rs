@@ -1,4 +1,4 @@
-//! One server and the agents of its workspaces in this process, which are killed and started again; their directories stay.
+//! The servers and the agents of their workspaces in this process, which are killed and started again; their directories stay.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,22 +17,25 @@ use aptix_client::workspace::fs::disk::SystemDisk;
 use aptix_client::workspace::roots::workspace::Workspace;
 use aptix_model::id::BatchId;
 use aptix_server::dispatcher::approvals::{Approval, Approvals};
-use aptix_server::options::Options;
+use aptix_server::fleet::{Connect, FleetOptions};
+use aptix_server::options::{Changeable, Options};
 use aptix_server::serve::serve;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::retention::Limits;
-use aptix_server::store::{Store as _, StoreError};
+use aptix_server::store::{Store, StoreError};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{pass, pass_really};
+use crate::database::Database;
 use crate::defect::Defect;
-use crate::history::{FILES, NODES, WORKSPACES};
-use crate::network::{Door, Link, Network};
+use crate::history::{FILES, NODES, SERVERS, WORKSPACES};
+use crate::network::{Door, Link, Network, dialler};
 use crate::program::place;
 use crate::random::Random;
 use crate::store::{Mortal, Removed};
@@ -48,19 +51,30 @@ pub(crate) const KEPT_LEAST: Duration = Duration::from_secs(600);
 /// Connections that wait to be accepted.
 const BACKLOG: usize = 64;
 
+/// How long a server may take to end in order.
+const ENDS: Duration = Duration::from_secs(15);
+
 /// A server that runs.
 struct Running {
     tasks: JoinSet<Result<()>>,
     store: Arc<Mortal>,
-    died: CancellationToken,
+    /// Has it end in order.
+    ends: CancellationToken,
+    /// Kept open until it has ended.
+    door: Door,
 }
 
 /// The machines.
 pub(crate) struct Stage {
     place: TempDir,
     network: Network,
+    /// By node; those behind the author's and the watcher's are of servers, if there are several.
     pub(crate) links: Vec<Link>,
-    server: Option<Running>,
+    /// Leads to servers whatever happens to the links of nodes.
+    pub(crate) quick: Link,
+    servers: Vec<Option<Running>>,
+    /// What several servers share. One server has a directory.
+    pub(crate) database: Option<Arc<Database>>,
     agents: [JoinSet<Result<()>>; WORKSPACES],
     defect: Option<Defect>,
 }
@@ -76,9 +90,9 @@ pub(crate) fn file(number: usize) -> String {
 }
 
 impl Stage {
-    /// A place for a server and agents, none of which runs yet.
+    /// A place for so many servers and the agents, none of which runs yet.
     #[expect(clippy::disallowed_methods, reason = "the directories of a test are no user's")]
-    pub(crate) fn new(random: &mut Random, defect: Option<Defect>) -> Result<Self> {
+    pub(crate) fn new(random: &mut Random, servers: usize, defect: Option<Defect>) -> Result<Self> {
         let place = place()?;
         fs::create_dir_all(place.path().join("config/aptix"))?;
         let policy = place.path().join("config/aptix/policy.toml");
@@ -91,10 +105,14 @@ impl Stage {
                 fs::write(project.join(file(number)), "begin\n")?;
             }
         }
-        let network = Network::default();
-        let mut link = |_| Link::new(network.clone(), Random::new(random.below(usize::MAX) as u64));
-        let links = (0..NODES).map(&mut link).collect();
-        Ok(Self { place, network, links, server: None, agents: Default::default(), defect })
+        let is_shared = servers > 1;
+        let (network, nodes) = (Network::of(servers), NODES + if is_shared { servers } else { 0 });
+        let mut part = || Random::new(random.below(usize::MAX) as u64);
+        let links = (0..nodes).map(|_| Link::new(network.clone(), part())).collect();
+        let quick = Link::quick(network.clone(), part());
+        let database = if is_shared { Some(Database::new(random, defect)?) } else { None };
+        let servers = (0..servers).map(|_| None).collect();
+        Ok(Self { place, network, links, quick, servers, database, agents: Default::default(), defect })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -110,28 +128,51 @@ impl Stage {
         Ok(fs::read_to_string(self.path(&format!("project{workspace}")).join(file(number)))?)
     }
 
-    pub(crate) async fn start_server(&mut self) -> Result<()> {
-        let data = self.path("data");
-        let opened = spawn_blocking(move || open(&data)).await?.context("failed to open the store")?;
-        let store = Arc::new(Mortal::new(Arc::new(opened), self.defect));
+    /// Starts a server, unless it runs.
+    pub(crate) async fn start_server(&mut self, server: usize) -> Result<()> {
+        if self.servers[server].is_some() {
+            return Ok(());
+        }
+        let (store, mortal) = self.store(server).await?;
         let (connections, incoming) = mpsc::channel(BACKLOG);
-        let died = CancellationToken::new();
+        let (ends, died) = (CancellationToken::new(), CancellationToken::new());
         let workspaces = [(workspace(1).parse()?, Approval::Always)].into();
         let approvals = Approvals { usual: Approval::Never, workspaces };
-        let serving = serve(
-            Arc::clone(&store) as Arc<_>,
-            (Options::default(), approvals),
-            ReceiverStream::new(incoming),
-            std::future::pending(),
-        );
+        let changeable = Changeable { fleet: self.fleet(server), ..approvals.into() };
+        let ended = ends.clone().cancelled_owned();
+        let serving = serve(store, (Options::default(), changeable), ReceiverStream::new(incoming), ended);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move { Ok(serving.await?) });
-        self.network.lead_to(Some(Door { connections, died: died.clone() }));
-        self.server = Some(Running { tasks, store, died });
+        let door = Door { connections, died };
+        self.network.lead_to(server, Some(door.clone()));
+        self.servers[server] = Some(Running { tasks, store: mortal, ends, door });
         Ok(())
     }
 
-    /// Has the server remove what a workspace keeps no longer; `None` while it is down.
+    /// The store of a server, and what dies with the server.
+    async fn store(&self, server: usize) -> Result<(Arc<dyn Store>, Arc<Mortal>)> {
+        if let Some(database) = &self.database {
+            let (way, mortal) = database.way(server);
+            return Ok((way, mortal));
+        }
+        let data = self.path("data");
+        let opened = spawn_blocking(move || open(&data)).await?.context("failed to open the store")?;
+        let mortal = Arc::new(Mortal::new(Arc::new(opened), self.defect));
+        Ok((Arc::clone(&mortal) as Arc<_>, mortal))
+    }
+
+    /// How a server lives beside others: it asks them over the link of its own node.
+    fn fleet(&self, server: usize) -> FleetOptions {
+        let Some(link) = self.links.get(NODES + server) else { return FleetOptions::default() };
+        let link = link.clone();
+        let connect = Connect::with(move |endpoint| {
+            let other = (0..SERVERS).find(|other| endpoint.uri().to_string().starts_with(&address(*other)));
+            endpoint.connect_with_connector_lazy(dialler(link.to(other.unwrap_or(server))))
+        });
+        FleetOptions { address: Some(address(server)), connect, ..FleetOptions::default() }
+    }
+
+    /// Has a server remove what a workspace keeps no longer; `None` while none runs.
     pub(crate) async fn remove(
         &self,
         number: usize,
@@ -139,38 +180,51 @@ impl Stage {
         passed: Option<Duration>,
         known: (u64, Vec<BatchId>),
     ) -> Result<Option<Removed>> {
-        let Some(running) = &self.server else { return Ok(None) };
+        let Some(running) = self.servers.iter().flatten().next() else { return Ok(None) };
         let (record_least, content_batches) = (KEPT_LEAST, Some(events));
         let limits = Limits { record_events: Some(events), record_least, content_batches, ..Limits::default() };
         Ok(Some(running.store.remove((workspace(number).parse()?, limits), passed, known).await?))
     }
 
-    /// Kills the server: what it has not acknowledged may be durable or not.
-    pub(crate) async fn kill_server(&mut self) {
-        let Some(Running { mut tasks, store, died }) = self.server.take() else { return };
-        self.network.lead_to(None);
+    /// Has a server end in order; why it did not, if it did not.
+    pub(crate) async fn end_server(&mut self, server: usize) -> Option<String> {
+        let running = self.servers[server].as_mut()?;
+        self.network.lead_to(server, None);
+        running.ends.cancel();
+        let ended = timeout(ENDS, running.tasks.join_next()).await;
+        self.kill_server(server).await;
+        match ended {
+            Ok(Some(Ok(Ok(())))) => None,
+            ended => Some(format!("server {server} did not end in order: {ended:?}")),
+        }
+    }
+
+    /// Kills a server: what it has not acknowledged may be durable or not.
+    pub(crate) async fn kill_server(&mut self, server: usize) {
+        let Some(Running { mut tasks, store, door, .. }) = self.servers[server].take() else { return };
+        self.network.lead_to(server, None);
         store.die();
-        died.cancel();
+        door.died.cancel();
         tasks.abort_all();
         while tasks.join_next().await.is_some() {}
         drop(store);
         pass(LEFT_BEHIND).await;
     }
 
-    /// Kills the server, and copies its directory once nothing writes to it.
+    /// Kills the only server, and copies its directory once nothing writes to it.
     pub(crate) async fn copy(&mut self) -> Result<()> {
-        self.kill_server().await;
+        self.kill_server(0).await;
         self.settle().await?;
         replace(self.path("data"), self.path("copy")).await?;
-        self.start_server().await
+        self.start_server(0).await
     }
 
-    /// Kills the server and starts it again with the copy of its directory.
+    /// Kills the only server and starts it again with the copy of its directory.
     pub(crate) async fn restore(&mut self) -> Result<()> {
-        self.kill_server().await;
+        self.kill_server(0).await;
         self.settle().await?;
         replace(self.path("copy"), self.path("data")).await?;
-        self.start_server().await
+        self.start_server(0).await
     }
 
     /// Opens and closes the store: then no thread of it is left.
@@ -216,10 +270,15 @@ impl Stage {
 
     /// Why a server or an agent ended by itself, if one did.
     pub(crate) fn ended(&mut self) -> Option<String> {
-        let servers = self.server.iter_mut().map(|server| &mut server.tasks);
+        let servers = self.servers.iter_mut().flatten().map(|server| &mut server.tasks);
         let ended = servers.chain(&mut self.agents).find_map(JoinSet::try_join_next)?;
         Some(format!("a server or an agent ended by itself: {ended:?}"))
     }
+}
+
+/// Where the other servers reach this one.
+fn address(server: usize) -> String {
+    format!("http://server{server}")
 }
 
 /// Opens the store of a server, once the threads of the one before, which was killed, have let go of it: in real time, which they take.

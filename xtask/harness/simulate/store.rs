@@ -29,14 +29,21 @@ pub(crate) struct Mortal {
     defect: Option<Defect>,
     /// Calls that the defect could be in.
     calls: AtomicUsize,
-    /// Held by each call, and by retention alone: nothing happens between its looks.
-    alone: Arc<RwLock<()>>,
+    /// Held by each call, and by retention alone: nothing happens between its looks. `None` where the store beneath answers at once:
+    /// then nothing happens between anyway.
+    alone: Option<Arc<RwLock<()>>>,
 }
 
 impl Mortal {
+    /// Over a store that works for a while on each answer.
     pub(crate) fn new(inner: Arc<dyn Store>, defect: Option<Defect>) -> Self {
+        Self { alone: Some(Arc::default()), ..Self::at_once(inner, defect) }
+    }
+
+    /// Over a store that has each answer at once.
+    pub(crate) fn at_once(inner: Arc<dyn Store>, defect: Option<Defect>) -> Self {
         let history = inner.history();
-        Self { inner: Mutex::new(Some(inner)), history, defect, calls: AtomicUsize::new(0), alone: Arc::default() }
+        Self { inner: Mutex::new(Some(inner)), history, defect, calls: AtomicUsize::new(0), alone: None }
     }
 
     /// Answers nothing more; what was being written may be durable.
@@ -55,9 +62,10 @@ impl Mortal {
 
     /// Works on the blocking pool, so that simulated time stands still meanwhile.
     fn work<T: Send + 'static>(&self, work: impl FnOnce(Arc<dyn Store>) -> Work<T> + Send + 'static) -> Answer<'_, T> {
-        let (inner, alone) = (self.inner(), Arc::clone(&self.alone));
+        let (inner, alone) = (self.inner(), self.alone.clone());
         Box::pin(async move {
             let (store, runtime) = (inner.ok_or(StoreError::Closed)?, Handle::current());
+            let Some(alone) = alone else { return work(store).await };
             let worked = spawn_blocking(move || {
                 let _among_others = alone.read().unwrap_or_else(PoisonError::into_inner);
                 runtime.block_on(work(store))
@@ -90,23 +98,25 @@ impl Mortal {
         (known, batches): (u64, Vec<BatchId>),
     ) -> Result<Removed, StoreError> {
         let inner = self.inner().ok_or(StoreError::Closed)?;
-        let (alone, runtime) = (Arc::clone(&self.alone), Handle::current());
+        let work = async move {
+            let events = inner.events(workspace.clone(), Revision(known), usize::MAX).await?;
+            let events = events.into_iter().filter_map(Result::ok).collect();
+            let now = inner.grow_older(passed).await?;
+            let order = Retention { workspace: workspace.clone(), limits, now, is_rehearsal: false };
+            let oldest = inner.retain(order).await?.oldest.0;
+            let mut gone = Vec::new();
+            for batch in batches {
+                if inner.batch(workspace.clone(), BatchSelector::Id(batch)).await?.is_none() {
+                    gone.push(batch);
+                }
+            }
+            Ok(Removed { events, oldest, gone })
+        };
+        let (alone, runtime) = (self.alone.clone(), Handle::current());
+        let Some(alone) = alone else { return work.await };
         let removed = spawn_blocking(move || {
             let _alone = alone.write().unwrap_or_else(PoisonError::into_inner);
-            runtime.block_on(async {
-                let events = inner.events(workspace.clone(), Revision(known), usize::MAX).await?;
-                let events = events.into_iter().filter_map(Result::ok).collect();
-                let now = inner.grow_older(passed).await?;
-                let order = Retention { workspace: workspace.clone(), limits, now, is_rehearsal: false };
-                let oldest = inner.retain(order).await?.oldest.0;
-                let mut gone = Vec::new();
-                for batch in batches {
-                    if inner.batch(workspace.clone(), BatchSelector::Id(batch)).await?.is_none() {
-                        gone.push(batch);
-                    }
-                }
-                Ok(Removed { events, oldest, gone })
-            })
+            runtime.block_on(work)
         });
         removed.await.map_err(|error| StoreError::Failed { action: "work", cause: error.to_string() })?
     }

@@ -94,7 +94,7 @@ pub(crate) fn differ(args: &[impl AsRef<OsStr>]) -> Result<()> {
     step("differ (more of it: cargo xtask differ --long)", || run(debug("differ").args(args)))
 }
 
-/// Plays histories of a server and agents over a simulated network.
+/// Plays histories of one server or three, and agents, over a simulated network.
 ///
 /// # Errors
 ///
