@@ -3,7 +3,6 @@
 //!
 //! On a store that one server has for itself there is nothing of that: leases are held by whoever is connected, for as long as it is.
 
-use std::collections::HashSet;
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -169,12 +168,6 @@ impl Fleet {
     #[must_use]
     pub fn me(&self) -> Option<ServerId> {
         self.place.borrow().me().map(|me| me.member.id)
-    }
-
-    /// The other servers that live, as far as this one knows.
-    #[must_use]
-    pub fn others(&self) -> HashSet<ServerId> {
-        self.place.borrow().company.others.iter().map(|other| other.id).collect()
     }
 
     /// Changes when a token was made or ended by one of the servers, as far as that is known.

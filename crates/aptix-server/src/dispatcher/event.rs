@@ -8,7 +8,7 @@ use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 
 use super::Dispatcher;
-use super::stream::{Position, lost};
+use super::stream::{FeedEnd, Position, Stop, lost, stop};
 use crate::store::{BatchSelector, Event, Listed, StoreError};
 
 /// Something that happened in a workspace.
@@ -42,7 +42,10 @@ pub struct Damage {
 
 impl Dispatcher {
     /// An event with its batch. A record that cannot be read is reported in its place.
-    pub(super) async fn event(&self, workspace: &WorkspaceId, event: Listed) -> Result<WorkspaceEvent, StoreError> {
+    ///
+    /// # Errors
+    /// When the store fails, or the history does not have the event any more.
+    pub(super) async fn event(&self, workspace: &WorkspaceId, event: Listed) -> Result<WorkspaceEvent, Stop> {
         let Event { revision, batch: id, digest, facts } = match event {
             Ok(event) => event,
             Err(damaged) => {
@@ -56,12 +59,18 @@ impl Dispatcher {
             Ok(Some(batch)) => Ok(Box::new(batch)),
             Ok(None) => {
                 // If both were removed since the event was read, that is no damage: the error is COMPACTED.
-                self.store.events(workspace.clone(), Revision(revision.0.saturating_sub(1)), 1).await?;
-                self.not_deleted(workspace).await?;
+                let before = Revision(revision.0.saturating_sub(1));
+                let now = self.store.events(workspace.clone(), before, 1).await.map_err(stop)?;
+                self.not_deleted(workspace).await.map_err(stop)?;
+                // Nor is it if the history went back before the event.
+                let is_event = |now: &Listed| now.as_ref().is_ok_and(|now| (now.batch, now.digest) == (id, digest));
+                if self.fleet.is_shared() && !now.first().is_some_and(is_event) {
+                    return Err(Some(FeedEnd::SetBack));
+                }
                 damaged(lost(id).to_string())
             }
             // A reader skips a damaged batch for ever, so a failure that will pass is not damage.
-            Err(error) if error.will_pass() => return Err(error),
+            Err(error) if error.will_pass() => return Err(stop(error)),
             Err(error) => damaged(error.to_string()),
         };
         if let Err(Damage { why, .. }) = &batch {
@@ -69,6 +78,19 @@ impl Dispatcher {
         }
         let facts = facts.or_else(|| derived(revision, batch.as_deref().ok()?));
         Ok(WorkspaceEvent { revision, cursor: self.cursor(revision, digest), facts, batch })
+    }
+
+    /// What happened at an event; that of an earlier version is known by its batch. `None` if no record that can be read has it.
+    pub(super) async fn facts(&self, workspace: &WorkspaceId, event: Event) -> Result<Option<EventFacts>, StoreError> {
+        let Event { revision, batch, facts, .. } = event;
+        if facts.is_some() {
+            return Ok(facts);
+        }
+        match self.store.batch(workspace.clone(), BatchSelector::Id(batch)).await {
+            Ok(batch) => Ok(batch.and_then(|batch| derived(revision, &batch))),
+            Err(error) if error.will_pass() => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Every step of a batch, oldest first; one that cannot be read is left out with all before it.

@@ -216,7 +216,7 @@ impl Dispatcher {
             for event in events {
                 let began = Instant::now();
                 let room = self.room(outlet).await?;
-                let mut event = self.event(workspace, event).await.map_err(stop)?;
+                let mut event = self.event(workspace, event).await?;
                 check_workspace(&waker, workspace)?;
                 let (position, at) = (event.position(), event.facts.as_ref().map(|facts| facts.at));
                 // What waits for its receiver is as small as what is sent.

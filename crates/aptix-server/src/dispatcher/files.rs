@@ -231,11 +231,7 @@ impl Dispatcher {
         };
         let Some(Ok(event)) = events.into_iter().next() else { return Ok(None) };
         let batch = event.batch;
-        let facts = match event.facts.clone() {
-            Some(facts) => Some(facts),
-            // An event of an earlier version: its batch says it.
-            None => self.event(workspace, Ok(event)).await?.facts,
-        };
+        let facts = self.facts(workspace, event).await?;
         Ok(facts.map(|facts| (facts.at, batch)))
     }
 }

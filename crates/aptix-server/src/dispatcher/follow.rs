@@ -71,7 +71,6 @@ impl Dispatcher {
                 Hint::Workspace(workspace) if self.wakes.has(&workspace) => drop(workspaces.insert(workspace)),
                 Hint::Workspace(_) => {}
                 Hint::Tokens => self.fleet.look_at_tokens(),
-                Hint::Used(_) => {}
                 Hint::Anything => is_lost = true,
             }
             next = match hints.as_mut().map(Hints::try_recv) {
@@ -108,14 +107,14 @@ impl Dispatcher {
         for ((workspace, held), seen) in workspaces.into_iter().zip(held).zip(looked.seen) {
             let former = known.workspaces.insert(workspace.clone(), seen);
             // The lease that is held here was granted before it was looked.
-            let is_lost = held > seen.map(|seen| seen.lease.epoch);
+            let is_lost = seen.is_some_and(|seen| held > Some(seen.lease.epoch));
             if former == Some(seen) && !is_hinted && !is_lost {
                 continue;
             }
             if let Some(seen) = seen {
                 self.leases.supersede(&workspace, seen.lease);
             }
-            match changed(former.flatten(), seen, is_hinted) {
+            match changed(former.flatten(), seen, is_hinted || held.is_some()) {
                 Change::Deleted => {
                     self.leases.forget(&workspace);
                     self.wakes.end_workspace(&workspace);

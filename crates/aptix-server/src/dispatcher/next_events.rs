@@ -45,6 +45,10 @@ impl Dispatcher {
                 // In this order: what was read before belongs to the history that is found.
                 let events = events(revision, PAGE).await?;
                 let found = self.store.digest(workspace.clone(), revision).await?;
+                if found.is_none() {
+                    // It may have been removed since.
+                    self.store.events(workspace.clone(), revision, 1).await?;
+                }
                 Ok((found == Some(digest)).then_some(events))
             }
             Err(error) => Err(error),

@@ -200,13 +200,16 @@ impl Dispatcher {
     }
 
     async fn beginning(&self, workspace: &WorkspaceId, from: Start) -> Result<Position, WatchError> {
-        let newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();
         match from {
-            Start::Revision(after) if after > newest => Err(WatchError::FutureRevision { after, newest }),
             Start::Revision(after) => {
+                // Before it is known that there is such a revision: the history may go back between the two.
+                let digest = self.store.digest(workspace.clone(), after).await?;
+                let newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();
+                if after > newest {
+                    return Err(WatchError::FutureRevision { after, newest });
+                }
                 // Whether the events after it are kept.
                 self.store.events(workspace.clone(), after, 1).await?;
-                let digest = self.store.digest(workspace.clone(), after).await?;
                 Ok(Position { revision: after, digest })
             }
             Start::Cursor(cursor) => match self.find(workspace, cursor).await? {

@@ -105,7 +105,8 @@ impl Dispatcher {
                 if now.is_none() {
                     self.not_deleted(&workspace).await.map_err(stop)?;
                 }
-                let now = now.ok_or_else(|| stop(lost(id)))?;
+                let lost = if self.fleet.is_shared() { Some(FeedEnd::SetBack) } else { stop(lost(id)) };
+                let now = now.ok_or(lost)?;
                 match now.revision.cmp(&known) {
                     Ordering::Greater => break now,
                     Ordering::Equal if now.state == state => {}

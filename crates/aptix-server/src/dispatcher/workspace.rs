@@ -124,7 +124,7 @@ impl Dispatcher {
             let (events, more) = self.events_after((workspace, &waker), read).await?;
             for event in events {
                 let room = self.room(outlet).await?;
-                let event = self.event(workspace, event).await.map_err(stop)?;
+                let event = self.event(workspace, event).await?;
                 check_workspace(&waker, workspace)?;
                 read = event.position();
                 let reader = Arc::clone(reader);

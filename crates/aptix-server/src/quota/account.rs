@@ -1,6 +1,6 @@
 //! What one subject uses at present: a bucket that fills by a monotonic clock, and counts of what is held.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,25 +23,35 @@ pub(super) struct Account {
     used: Mutex<Uses>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Uses {
     calls: Bucket,
     batches: Bucket,
-    held: InUse,
+    now: InUse,
     /// Bytes that are about to be stored.
     storing: u64,
-    /// What is held of the other servers.
-    others: HashMap<ServerId, InUse>,
-    /// What the other servers were told last that is held of this one.
+    /// What is used of the other servers, and when they told it.
+    others: HashMap<ServerId, (InUse, Instant)>,
+    untold: Untold,
+}
+
+/// What the other servers do not know.
+#[derive(Debug)]
+struct Untold {
+    /// What they were told last.
     told: InUse,
+    /// Whether they are told again although nothing changed.
+    is_stale: bool,
+    /// Calls since this time.
+    calls: (u64, Instant),
+    /// Batches that were stored since they were told.
+    batches: u64,
 }
 
 /// A bucket of what may be used in a second or a day. It keeps the time at which it will be full.
 #[derive(Debug, Default)]
 struct Bucket {
     full: Option<Instant>,
-    /// How many were taken since the other servers were told.
-    untold: u64,
 }
 
 impl Bucket {
@@ -52,7 +62,6 @@ impl Bucket {
             Some(missing) if !missing.is_zero() => Err(missing),
             _ => {
                 self.full = Some(full);
-                self.untold += 1;
                 Ok(())
             }
         }
@@ -61,14 +70,13 @@ impl Bucket {
     /// Puts one back that was taken and not used.
     fn put_back(&mut self, (most, time): (u64, Duration)) {
         self.full = self.full.and_then(|full| full.checked_sub(each(most, time)));
-        self.untold = self.untold.saturating_sub(1);
     }
 
-    /// Takes what others took, as far as there is any.
+    /// Takes what others took, also where there is none left: then it is owed, but for no longer than the time of the bucket.
     fn take_over(&mut self, taken: u64, now: Instant, (most, time): (u64, Duration)) {
         let taken = each(most, time).saturating_mul(u32::try_from(taken).unwrap_or(u32::MAX));
         let full = self.full.filter(|full| *full > now).unwrap_or(now);
-        self.full = Some((full + taken.min(time)).min(now + time));
+        self.full = Some((full + taken.min(2 * time)).min(now + 2 * time));
     }
 
     fn is_full(&self, now: Instant) -> bool {
@@ -86,9 +94,9 @@ impl Uses {
     const fn count(&mut self, limit: Limit, allowed: &Allowance) -> Option<(&mut u64, u64)> {
         match limit {
             Limit::CallsPerSecond | Limit::BatchesPerDay => None,
-            Limit::Streams => Some((&mut self.held.streams, allowed.streams)),
-            Limit::BytesInFlight => Some((&mut self.held.bytes, allowed.bytes_in_flight)),
-            Limit::Questions => Some((&mut self.held.questions, allowed.questions)),
+            Limit::Streams => Some((&mut self.now.streams, allowed.streams)),
+            Limit::BytesInFlight => Some((&mut self.now.bytes, allowed.bytes_in_flight)),
+            Limit::Questions => Some((&mut self.now.questions, allowed.questions)),
             // What is stored counts as well: `Account::store`.
             Limit::StoredBytes => Some((&mut self.storing, u64::MAX)),
         }
@@ -96,31 +104,56 @@ impl Uses {
 
     /// How much the other servers have of it.
     fn of_others(&self, limit: Limit) -> u64 {
-        let held = |of: fn(&InUse) -> u64| self.others.values().map(of).fold(0, u64::saturating_add);
+        let used = |of: fn(&InUse) -> u64| self.others.values().map(|(now, _)| of(now)).fold(0, u64::saturating_add);
         match limit {
-            Limit::Streams => held(|held| held.streams),
-            Limit::BytesInFlight => held(|held| held.bytes),
-            Limit::Questions => held(|held| held.questions),
-            Limit::CallsPerSecond | Limit::BatchesPerDay | Limit::StoredBytes => 0,
+            Limit::CallsPerSecond => used(|now| now.calls),
+            Limit::Streams => used(|now| now.streams),
+            Limit::BytesInFlight => used(|now| now.bytes),
+            Limit::Questions => used(|now| now.questions),
+            Limit::BatchesPerDay | Limit::StoredBytes => 0,
         }
     }
 
-    /// Whether what the others know is off by more than little, or they believe that something is held and nothing is.
+    /// How many calls a second this server lets through: what the others leave, and as much as each of those has that is called
+    /// if all are called more often than the limit allows.
+    fn calls_per_second(&self, most: u64) -> u64 {
+        let called = 1 + self.others.values().filter(|(now, _)| now.calls > 0).count() as u64;
+        most.saturating_sub(self.of_others(Limit::CallsPerSecond)).max(most / called).max(1)
+    }
+
+    /// Counts how many calls there are a second.
+    fn measure(&mut self, now: Instant) {
+        let (calls, since) = std::mem::replace(&mut self.untold.calls, (0, now));
+        let millis = u64::try_from(now.saturating_duration_since(since).as_millis()).unwrap_or(u64::MAX).max(1);
+        let (measured, told) = (calls.saturating_mul(1000) / millis, self.untold.told.calls);
+        // Halfway each time: servers that answer to each other settle, and do not swing.
+        self.now.calls = match measured.checked_sub(told) {
+            Some(more) => told + more.div_ceil(2),
+            None => told - (told - measured).div_ceil(2),
+        };
+    }
+
+    /// Whether what the others know is off by more than little, or they believe that something is used and nothing is.
     fn is_untold(&self, allowed: &Allowance) -> bool {
-        let (now, told) = (self.held, self.told);
+        let (now, Untold { told, is_stale, batches, .. }) = (self.now, &self.untold);
         let differs = |now: u64, told: u64, most: u64| now.abs_diff(told) > most / LITTLE;
-        differs(now.streams, told.streams, allowed.streams)
+        *is_stale
+            || differs(now.calls, told.calls, allowed.calls_per_second)
+            || differs(now.streams, told.streams, allowed.streams)
             || differs(now.bytes, told.bytes, allowed.bytes_in_flight)
             || differs(now.questions, told.questions, allowed.questions)
-            || differs(self.calls.untold, 0, allowed.calls_per_second)
-            || differs(self.batches.untold, 0, allowed.batches_per_day)
-            || (now == InUse::default() && now != told)
+            || differs(*batches, 0, allowed.batches_per_day)
+            || (now == InUse::default() && now != *told)
     }
 }
 
 impl Account {
     pub(super) fn new(subject: Subject) -> Arc<Self> {
-        Arc::new(Self { subject, used: Mutex::default() })
+        let (told, calls) = (InUse::default(), (0, Instant::now()));
+        let untold = Untold { told, is_stale: false, calls, batches: 0 };
+        let (calls, batches) = (Bucket::default(), Bucket::default());
+        let used = Uses { calls, batches, now: told, storing: 0, others: HashMap::new(), untold };
+        Arc::new(Self { subject, used: Mutex::new(used) })
     }
 
     pub(super) const fn subject(&self) -> &Subject {
@@ -135,13 +168,20 @@ impl Account {
     pub(super) fn is_new(self: &Arc<Self>) -> bool {
         let (used, now) = (self.lock(), Instant::now());
         let is_full = used.calls.is_full(now) && used.batches.is_full(now);
-        Arc::strong_count(self) == 1 && is_full && used.others.is_empty() && used.told == InUse::default()
+        let is_told = used.untold.told == InUse::default() && !used.untold.is_stale;
+        Arc::strong_count(self) == 1 && is_full && used.others.is_empty() && is_told
     }
 
     /// Counts a call.
     pub(super) fn call(&self, allowed: &Allowance) -> Result<(), Box<OverLimit>> {
         let per_second = allowed.calls_per_second;
-        let taken = self.lock().calls.take(Instant::now(), (per_second, SECOND));
+        let taken = {
+            let mut uses = self.lock();
+            let here = uses.calls_per_second(per_second);
+            let taken = uses.calls.take(Instant::now(), (here, SECOND));
+            uses.untold.calls.0 += u64::from(taken.is_ok());
+            taken
+        };
         taken.map_err(|missing| OverLimit::new(&self.subject, Limit::CallsPerSecond, per_second, missing))
     }
 
@@ -193,35 +233,32 @@ impl Account {
     /// What the other servers are told of it next, if they do not know.
     pub(super) fn untold(&self, server: ServerId, allowed: &Allowance) -> Option<Told> {
         let mut uses = self.lock();
+        uses.measure(Instant::now());
         if !uses.is_untold(allowed) {
             return None;
         }
-        uses.told = uses.held;
-        let calls = std::mem::take(&mut uses.calls.untold);
-        let batches = std::mem::take(&mut uses.batches.untold);
-        Some(Told { server, subject: self.subject.to_string(), held: uses.held, calls, batches })
+        let now = uses.now;
+        (uses.untold.told, uses.untold.is_stale) = (now, false);
+        let batches = std::mem::take(&mut uses.untold.batches);
+        Some(Told { server, subject: self.subject.to_string(), now, batches })
     }
 
-    /// Has the other servers be told again what is held.
-    pub(super) fn tell_anew(&self) {
-        self.lock().told = InUse::default();
+    /// Has the other servers be told again what they were told, and forgets what they told before this time.
+    pub(super) fn tell_anew(&self, forgotten: Option<Instant>) {
+        let mut uses = self.lock();
+        uses.untold.is_stale |= uses.untold.told != InUse::default();
+        uses.others.retain(|_, (_, at)| Some(*at) > forgotten);
     }
 
     /// Counts what another server tells.
     pub(super) fn hear(&self, told: &Told, allowed: &Allowance) {
         let (mut uses, now) = (self.lock(), Instant::now());
-        uses.calls.take_over(told.calls, now, (allowed.calls_per_second, SECOND));
         uses.batches.take_over(told.batches, now, (allowed.batches_per_day, DAY));
-        if told.held == InUse::default() {
+        if told.now == InUse::default() {
             uses.others.remove(&told.server);
         } else {
-            uses.others.insert(told.server, told.held);
+            uses.others.insert(told.server, (told.now, now));
         }
-    }
-
-    /// Counts no more what servers have that died.
-    pub(super) fn forget(&self, dead: &HashSet<ServerId>) {
-        self.lock().others.retain(|server, _| !dead.contains(server));
     }
 }
 
@@ -237,6 +274,7 @@ impl Reserved {
     /// Notes that the batch is stored.
     pub(crate) fn stored(mut self) {
         self.is_stored = true;
+        self.account.lock().untold.batches += 1;
     }
 }
 
@@ -331,5 +369,79 @@ mod tests {
         assert!(account.take(Limit::Questions, 1, &allowed).is_err());
         drop(question);
         assert!(account.take(Limit::Questions, 1, &allowed).is_ok());
+    }
+
+    /// Servers that tell each other every two seconds let through what one server does, however many of them are called how often.
+    #[tokio::test(start_paused = true)]
+    async fn servers_let_through_as_many_calls_as_one_of_them() {
+        let allowed = Allowance { calls_per_second: 100, ..Allowance::default() };
+        // How often each is called a second, how many calls pass at all of them, and whether any is refused.
+        let cases: [(&[u64], std::ops::RangeInclusive<u64>, bool); 6] = [
+            (&[300], 95..=105, true),
+            (&[300, 300], 90..=110, true),
+            (&[300, 300, 300], 85..=120, true),
+            (&[300, 0, 0], 95..=105, true),
+            (&[300, 20], 90..=115, true),
+            (&[50, 10], 60..=60, false),
+        ];
+        for (called, passing, is_refused) in cases {
+            let accounts: Vec<_> = called.iter().map(|_| account()).collect();
+            let (mut passed, mut refused) = (0, 0);
+            for tenth in 0..600 {
+                for (account, called) in accounts.iter().zip(called) {
+                    for _ in 0..called / 10 {
+                        match account.call(&allowed) {
+                            Ok(()) => passed += u64::from(tenth >= 200),
+                            Err(_) => refused += 1,
+                        }
+                    }
+                }
+                tokio::time::advance(Duration::from_millis(100)).await;
+                if tenth % 20 == 19 {
+                    for (one, account) in accounts.iter().enumerate() {
+                        let Some(told) = account.untold(server(one), &allowed) else { continue };
+                        let others = accounts.iter().enumerate().filter(|(other, _)| *other != one);
+                        others.for_each(|(_, other)| other.hear(&told, &allowed));
+                    }
+                }
+            }
+            assert!(passing.contains(&(passed / 40)), "{called:?}: {passed} calls in 40 s");
+            assert_eq!(refused > 0, is_refused, "{called:?}");
+        }
+    }
+
+    fn server(number: usize) -> ServerId {
+        ServerId(aptix_model::id::Uuid::from_u128(number as u128))
+    }
+
+    /// What is used less, and what a server used that is not heard of any more, is known of in the end, also if it was told in vain.
+    #[tokio::test(start_paused = true)]
+    async fn what_others_use_is_known_in_the_end() {
+        let (one, other) = (account(), account());
+        let allowed = Allowance { streams: 2, batches_per_day: 2, ..Allowance::default() };
+        let held = one.take(Limit::Streams, 2, &allowed).unwrap();
+        other.hear(&one.untold(server(1), &allowed).unwrap(), &allowed);
+        other.take(Limit::Streams, 1, &allowed).unwrap_err();
+        drop(held);
+        assert!(one.untold(server(1), &allowed).is_some(), "told in vain");
+        assert_eq!(one.untold(server(1), &allowed), None);
+        one.tell_anew(None);
+        assert_eq!(one.untold(server(1), &allowed), None, "the last word was that nothing is used");
+        other.take(Limit::Streams, 1, &allowed).unwrap_err();
+        tokio::time::advance(Duration::from_secs(30)).await;
+        other.tell_anew(Some(Instant::now()));
+        drop(other.take(Limit::Streams, 2, &allowed).unwrap());
+        // A day's batches elsewhere count here beside the one of today.
+        one.batch(&allowed).unwrap().stored();
+        one.batch(&allowed).unwrap().stored();
+        drop(one.batch(&allowed).unwrap_err());
+        let told = one.untold(server(1), &allowed).unwrap();
+        assert_eq!(told.batches, 2);
+        other.batch(&allowed).unwrap().stored();
+        other.hear(&told, &allowed);
+        tokio::time::advance(DAY - SECOND).await;
+        other.batch(&allowed).unwrap_err();
+        tokio::time::advance(2 * SECOND).await;
+        other.batch(&allowed).unwrap();
     }
 }

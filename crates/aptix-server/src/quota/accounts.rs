@@ -1,12 +1,14 @@
 //! The accounts of all subjects, and what one call takes of those of its token and of the workspaces that it names.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aptix_model::id::{TokenName, WorkspaceId};
 
 use super::account::{Account, Held, Reserved};
+use tokio::time::Instant;
+
 use crate::store::fleet::{ServerId, Used};
 
 use super::{Allowance, CurrentRules, Limit, OverLimit, Subject};
@@ -25,6 +27,8 @@ struct Known {
     accounts: HashMap<Subject, Arc<Account>>,
     /// How many there may be before they are looked through.
     room: usize,
+    /// With which the other servers are told next.
+    next: usize,
 }
 
 impl fmt::Debug for Quotas {
@@ -37,7 +41,7 @@ impl Quotas {
     /// Nothing is used yet.
     #[must_use]
     pub fn new(rules: impl Into<CurrentRules>) -> Arc<Self> {
-        let known = Known { accounts: HashMap::new(), room: ACCOUNTS };
+        let known = Known { accounts: HashMap::new(), room: ACCOUNTS, next: 0 };
         Arc::new(Self { rules: rules.into(), known: Mutex::new(known) })
     }
 
@@ -67,14 +71,23 @@ impl Quotas {
 
     /// What the other servers are told next, of so many subjects at most.
     pub(super) fn untold(&self, me: ServerId, most: usize) -> Vec<Used> {
-        let (accounts, rules) = (self.accounts(), self.rules.0.borrow());
-        let untold = accounts.iter().filter_map(|account| account.untold(me, &rules.of(account.subject())));
-        untold.take(most).collect()
+        let (mut known, rules, mut untold) = (self.lock(), self.rules.0.borrow(), Vec::new());
+        let count = known.accounts.len();
+        let mut next = known.next.checked_rem(count).unwrap_or_default();
+        for account in known.accounts.values().cycle().skip(next).take(count) {
+            next += 1;
+            untold.extend(account.untold(me, &rules.of(account.subject())));
+            if untold.len() == most {
+                break;
+            }
+        }
+        known.next = next;
+        untold
     }
 
-    /// Has the other servers be told again what is held.
-    pub(super) fn tell_anew(&self) {
-        self.accounts().iter().for_each(|account| account.tell_anew());
+    /// Has the other servers be told again what they were told, and forgets what they told before this time.
+    pub(super) fn tell_anew(&self, forgotten: Option<Instant>) {
+        self.lock().accounts.values().for_each(|account| account.tell_anew(forgotten));
     }
 
     /// Counts what another server tells.
@@ -83,15 +96,6 @@ impl Quotas {
             let allowed = self.allowed(&subject);
             self.account(subject).hear(used, &allowed);
         }
-    }
-
-    /// Counts no more what servers have that died.
-    pub(super) fn forget(&self, dead: &HashSet<ServerId>) {
-        self.accounts().iter().for_each(|account| account.forget(dead));
-    }
-
-    fn accounts(&self) -> Vec<Arc<Account>> {
-        self.lock().accounts.values().map(Arc::clone).collect()
     }
 
     /// The limits of a call: those of its token, if it has one, and of the workspace that it names.

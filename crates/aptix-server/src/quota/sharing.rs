@@ -1,9 +1,9 @@
 //! Has the servers on one store hold a caller to its limits together: each tells the others what is used of it, and counts what they tell.
 //!
-//! What is told is late by one look, may be lost, and leaves out little changes: a limit that several servers count may be
-//! passed by what they let through meanwhile.
+//! What is told is late by one look, may be lost, and leaves out little changes. So a limit may be passed by what several servers let
+//! through meanwhile. It is told again in a lifetime of a server, and counts for two: what was lost, or is of a server that
+//! died, matters no longer than that.
 
-use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
@@ -14,44 +14,32 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::Quotas;
 use crate::fleet::Fleet;
 use crate::store::Store;
-use crate::store::fleet::{Hint, ServerId};
 
 /// Subjects that are told of at once; the others come next time.
 const AT_ONCE: usize = 1000;
 
 /// Tells the other servers what is used of this one, and counts what they tell, for as long as it is polled.
 pub(crate) async fn share(quotas: &Quotas, store: &Arc<dyn Store>, fleet: &Fleet) -> Infallible {
-    let Some(mut hints) = store.hints().filter(|_| fleet.is_shared()) else { return pending().await };
+    let Some(mut told) = store.told().filter(|_| fleet.is_shared()) else { return pending().await };
+    let lifetime = fleet.options().lifetime;
     let mut ticks = interval(fleet.options().poll);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut company = HashSet::new();
-    let mut heard = HashMap::<ServerId, Instant>::new();
+    let mut anew = Instant::now();
     loop {
         tokio::select! {
-            hint = hints.recv() => match hint {
-                Ok(Hint::Used(used)) if Some(used.server) != fleet.me() => {
-                    heard.insert(used.server, Instant::now());
-                    quotas.hear(&used);
-                }
+            used = told.recv() => match used {
+                Ok(used) if Some(used.server) != fleet.me() => quotas.hear(&used),
                 Ok(_) | Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return pending().await,
             },
             _ = ticks.tick() => {
-                let Some(me) = fleet.me() else { continue };
-                let others = fleet.others();
-                // One that has just joined is heard before it is known.
-                let lives = |server: &ServerId, at: &mut Instant| {
-                    others.contains(server) || at.elapsed() < fleet.options().lifetime
-                };
-                let dead: HashSet<_> = heard.extract_if(|server, at| !lives(server, at)).map(|(id, _)| id).collect();
-                if !dead.is_empty() {
-                    quotas.forget(&dead);
+                if anew.elapsed() >= lifetime {
+                    anew = Instant::now();
+                    quotas.tell_anew(anew.checked_sub(2 * lifetime));
                 }
-                if !others.is_subset(&company) {
-                    quotas.tell_anew();
-                }
-                company = others;
-                quotas.untold(me, AT_ONCE).into_iter().for_each(|used| store.tell(used));
+                let me = fleet.me();
+                let untold = me.map(|me| quotas.untold(me, AT_ONCE)).unwrap_or_default();
+                untold.into_iter().for_each(|used| store.tell(used));
             }
         }
     }

@@ -115,8 +115,6 @@ pub enum Hint {
     Workspace(WorkspaceId),
     /// A token was made or ended.
     Tokens,
-    /// What is used of a server.
-    Used(Used),
     /// It is not known what: hints were lost.
     Anything,
 }
@@ -128,17 +126,20 @@ pub struct Used {
     pub server: ServerId,
     /// Who uses it: `token:` or `workspace:`, and the name.
     pub subject: String,
-    /// What is held of it now.
-    pub held: InUse,
-    /// Calls since it was told last.
-    pub calls: u64,
+    /// What is used of it now.
+    pub now: InUse,
     /// Batches that were stored since it was told last.
     pub batches: u64,
 }
 
-/// What is held of a server until it is given back.
+/// What other servers tell from now on of what is used of them. A receiver that is too slow loses some.
+pub type UsedByOthers = broadcast::Receiver<Used>;
+
+/// What is used of a server at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct InUse {
+    /// Calls a second.
+    pub calls: u64,
     /// Open streams.
     pub streams: u64,
     /// Bytes of messages in flight.

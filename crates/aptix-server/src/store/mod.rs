@@ -25,7 +25,9 @@ use self::damaged::{Damaged, DamagedFile};
 use self::deletion::Deletion;
 pub use self::error::StoreError;
 pub use self::file::{CloudFile, FileUpdate, Twins};
-use self::fleet::{Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, Used};
+use self::fleet::{
+    Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, Used, UsedByOthers,
+};
 pub use self::lease::{Lease, LeaseProof};
 use self::retention::{Age, Retained, Retention};
 use self::session::{ModeChange, ModeChanged, SessionState};
@@ -338,6 +340,11 @@ pub trait Store: Send + Sync + 'static {
     /// Tells the other servers what is used of this one; it may be lost, as every hint.
     fn tell(&self, used: Used) {
         let _ = used;
+    }
+
+    /// What others tell of what is used of them; `None` where they cannot.
+    fn told(&self) -> Option<UsedByOthers> {
+        None
     }
 
     /// Counts a server among those that live, until its time is over.

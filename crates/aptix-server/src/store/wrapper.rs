@@ -17,7 +17,9 @@ use tokio_util::bytes::Bytes;
 use super::access::{KeptToken, TokenAdded, Tokens};
 use super::backup_summary::Summary;
 use super::deletion::Deletion;
-use super::fleet::{Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, Used};
+use super::fleet::{
+    Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, Used, UsedByOthers,
+};
 use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
@@ -67,6 +69,11 @@ macro_rules! wrapper {
                 let _ = used;
             }
 
+            /// Answers [`Store::told`].
+            fn told(&self) -> Option<UsedByOthers> {
+                None
+            }
+
             $(
                 #[doc = concat!("Answers [`Store::", stringify!($name), "`].")]
                 fn $name(&self, $($argument: $type),*) -> Answer<'_, $answer> {
@@ -106,6 +113,10 @@ macro_rules! wrapper {
 
             fn tell(&self, used: Used) {
                 Wrapper::tell(self, used);
+            }
+
+            fn told(&self) -> Option<UsedByOthers> {
+                Wrapper::told(self)
             }
 
             $(

@@ -171,6 +171,8 @@ async fn newer_tables_are_used_as_long_as_they_can_be() {
     append(&Arc::new(database.open().await), batch(2, "w", "r2")).await;
     older.join(member(1), LONG).await.unwrap();
     run(&client, "UPDATE table_versions SET oldest = 99").await;
+    let written = older.append(batch(3, "w", "r3")).await.unwrap_err();
+    assert!(matches!(written, StoreError::ReadOnly { .. }), "{written}");
     let refused = older.join(member(2), LONG).await.unwrap_err();
     assert!(refused.to_string().contains("start a newer aptix-server"), "{refused}");
     let error = PostgresStore::open(&Address::parse(&database.address).unwrap()).await.map(drop).unwrap_err();
@@ -186,13 +188,25 @@ async fn no_server_that_lives_loses_its_tables() {
     assert_eq!(company.others, []);
     let mut tasks = JoinSet::new();
     let client = connect(&database, &mut tasks).await;
-    run(&client, "UPDATE table_versions SET oldest = 0; UPDATE servers SET knows = 0").await;
-    let address = Address::parse(&database.address).unwrap();
-    let refused = PostgresStore::open(&address).await.map(drop).unwrap_err();
-    assert!(refused.to_string().contains("1 servers that know its tables up to version 0"), "{refused}");
+    let migration = "SELECT require_tables(2)";
+    let refused = client.batch_execute(migration).await.unwrap_err();
+    let refused = refused.as_db_error().unwrap().message();
+    assert!(refused.contains("1 servers that know the tables up to version 1"), "{refused}");
     living.leave(member(1).id).await.unwrap();
-    PostgresStore::open(&address).await.unwrap();
-    assert_eq!(client.query_one("SELECT oldest FROM table_versions", &[]).await.unwrap().get::<_, i32>(0), 1);
+    run(&client, migration).await;
+    let refused = PostgresStore::open(&Address::parse(&database.address).unwrap()).await.map(drop).unwrap_err();
+    assert!(matches!(refused, StoreError::OtherSchema { .. }), "{refused}");
+}
+
+/// A first start that is cut off before it has made the tables is made up for by the next one.
+#[tokio::test]
+async fn a_history_of_migrations_without_tables_is_no_store() {
+    let Some(database) = Database::new() else { return };
+    let mut tasks = JoinSet::new();
+    let client = connect(&database, &mut tasks).await;
+    let begun = "CREATE TABLE refinery_schema_history(version INT4 PRIMARY KEY, name VARCHAR(255), applied_on VARCHAR(255), checksum VARCHAR(255))";
+    run(&client, begun).await;
+    append(&Arc::new(database.open().await), batch(1, "w", "r1")).await;
 }
 
 /// An upload that lacks a chunk becomes no blob.

@@ -18,6 +18,7 @@ use super::MemoryStore;
 use crate::store::access::{KeptToken, TokenAdded};
 use crate::store::fleet::{
     Company, Grant, Granted, Hint, Hints, Holder, LeaseName, Lifetime, Looked, Member, Seen, ServerId, Used,
+    UsedByOthers,
 };
 use crate::store::session::{ModeChange, ModeChanged};
 use crate::store::wrapper::Wrapper;
@@ -43,6 +44,7 @@ struct Common {
     store: MemoryStore,
     fleet: Mutex<Fleet>,
     hints: broadcast::Sender<Hint>,
+    used: broadcast::Sender<Used>,
     /// Whether hints are lost.
     is_silent: AtomicBool,
 }
@@ -78,6 +80,7 @@ impl Default for SharedMemory {
             store: MemoryStore::default(),
             fleet: Mutex::default(),
             hints: broadcast::Sender::new(HINTS),
+            used: broadcast::Sender::new(HINTS),
             is_silent: AtomicBool::new(false),
         };
         Self::over(Arc::new(common))
@@ -208,8 +211,13 @@ impl Wrapper for SharedMemory {
 
     fn tell(&self, used: Used) {
         if self.reached().is_ok() {
-            self.hint(Hint::Used(used));
+            // Nobody may listen.
+            let _ = self.common.used.send(used);
         }
+    }
+
+    fn told(&self) -> Option<UsedByOthers> {
+        Some(self.common.used.subscribe())
     }
 
     fn append(&self, batch: BatchRecord) -> Answer<'_, Appended> {

@@ -24,17 +24,21 @@ pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// How every transaction begins that writes. Limits are set for the transaction: what is set for a connection is lost where a pooler
 /// hands it on. Warnings are asked for, because a commit that the synchronous standby may lack is reported by one. A server whose machine
-/// died in the middle of a transaction keeps its locks no longer than it may be idle.
+/// died in the middle of a transaction keeps its locks no longer than it may be idle. Each statement finds its rows by an index, also
+/// where PostgreSQL does not know yet how many there are.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '3s'; \
     SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; \
-    SET LOCAL client_min_messages = warning";
+    SET LOCAL client_min_messages = warning; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; \
+    SELECT check_tables(1)";
 /// The same for a group, which waits for no lock for long.
 pub(super) const BEGIN_GROUP: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '250ms'; \
     SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; \
-    SET LOCAL client_min_messages = warning";
+    SET LOCAL client_min_messages = warning; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; \
+    SELECT check_tables(1)";
 /// The same for a transaction that may take any time.
 const BEGIN_EMPTY: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '3s'; \
-    SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning";
+    SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; \
+    SELECT check_tables(1)";
 
 /// How long a read may take.
 pub(super) const READ: Duration = Duration::from_secs(30);

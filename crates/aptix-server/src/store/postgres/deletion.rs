@@ -109,7 +109,9 @@ const IN_FLIGHT: &str = "f.workspace = b.workspace AND f.session = b.session AND
 
 async fn remove_batches(transaction: &Transaction<'_>, workspace: &WorkspaceId, most: i64) -> Result<i64, Fault> {
     let sql = format!(
-        "WITH gone AS (DELETE FROM batches WHERE id IN (SELECT id FROM ({BATCHES}) b LIMIT $2) \
+        "WITH gone AS (DELETE FROM batches WHERE id IN (SELECT id FROM \
+                ((SELECT id FROM batches WHERE workspace = $1 AND has_content ORDER BY first LIMIT $2) \
+                UNION ALL (SELECT id FROM batches WHERE workspace = $1 AND NOT has_content ORDER BY first LIMIT $2)) b LIMIT $2) \
             RETURNING id, workspace, session, first), \
         in_flight AS (DELETE FROM in_flight f USING gone b WHERE {IN_FLIGHT}), \
         changed AS (DELETE FROM batch_states WHERE id IN (SELECT id FROM gone)), \

@@ -75,6 +75,8 @@ fn of_answer(error: &DbError) -> Fault {
         // A connection is given up; resources are used up, the disk's among them; an administrator or a crash ends the connection; a
         // standby takes no writes; the system refused a read or a write; authorization changed.
         _ if ["08", "53", "58"].iter().any(|class| code.starts_with(class)) => Fault::Unavailable(text),
+        // What the function `check_tables` raises: it passes with the server alone.
+        "XK002" => Fault::Unavailable(format!("{}; hint: start a newer aptix-server", error.message())),
         "57P01" | "57P02" | "57P03" | "57P05" | "25006" | "25P03" | "28000" | "28P01" | "3D000" => {
             Fault::Unavailable(text)
         }

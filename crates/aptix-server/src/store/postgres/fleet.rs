@@ -54,7 +54,7 @@ pub(super) async fn join(database: &Database, member: &Member, lifetime: Lifetim
         let cause = format!(
             "its tables were migrated, and servers that know versions up to {knows} cannot use them any more; hint: start a newer aptix-server"
         );
-        return Err(Fault::Failed(cause));
+        return Err(Fault::Unavailable(cause));
     }
     transaction.change("UPDATE store_facts SET joined = joined + 1", &[]).await?;
     let company = company(&transaction.rows(OTHERS, &[&id.0]).await?)?;

@@ -1,7 +1,6 @@
 //! What servers tell each other of what changed: by NOTIFY, which may be lost, and which no write waits for.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +8,7 @@ use aptix_model::id::{BatchId, WorkspaceId};
 use tokio::sync::{broadcast, mpsc};
 
 use crate::mint;
-use crate::store::fleet::{Hint, Hints, InUse, ServerId, Used};
+use crate::store::fleet::{Hint, Hints, InUse, ServerId, Used, UsedByOthers};
 
 /// Hints that wait to be told; what comes then is told as one that says nothing.
 const WAITING: usize = 4096;
@@ -25,15 +24,25 @@ pub(super) struct Ear {
     /// How this server begins what it tells.
     pub(super) me: String,
     heard: broadcast::Sender<Hint>,
+    /// Apart, so that they crowd out no hint.
+    used: broadcast::Sender<Used>,
 }
 
 impl Ear {
     pub(super) fn new() -> Self {
-        Self { me: mint::uuid().simple().to_string(), heard: broadcast::Sender::new(HEARD) }
+        Self {
+            me: mint::uuid().simple().to_string(),
+            heard: broadcast::Sender::new(HEARD),
+            used: broadcast::Sender::new(HEARD),
+        }
     }
 
     pub(super) fn listen(&self) -> Hints {
         self.heard.subscribe()
+    }
+
+    pub(super) fn listen_to_uses(&self) -> UsedByOthers {
+        self.used.subscribe()
     }
 
     /// Takes a notification, unless this server sent it.
@@ -43,7 +52,11 @@ impl Ear {
             return;
         }
         for word in words {
-            self.pass(read(word));
+            match word.strip_prefix(USED).map(read_used) {
+                // Nobody may listen.
+                Some(used) => drop(used.map(|used| self.used.send(used))),
+                None => self.pass(read(word)),
+            }
         }
     }
 
@@ -56,7 +69,6 @@ impl Ear {
 /// A hint as one line; what cannot be read says that something changed.
 fn read(line: &str) -> Hint {
     let parsed = match line.split_once(' ') {
-        Some((USED, used)) => read_used(used).map(Hint::Used),
         Some((workspace, batch)) => workspace.parse().ok().zip(batch.parse().ok()).map(|(w, b)| Hint::Event(w, b)),
         None if line == TOKENS => Some(Hint::Tokens),
         None => line.parse().ok().map(Hint::Workspace),
@@ -68,13 +80,13 @@ fn read_used(words: &str) -> Option<Used> {
     let mut words = words.split(' ');
     let (server, subject) = (ServerId(words.next()?.parse().ok()?), words.next()?.to_owned());
     let mut number = || words.next()?.parse::<u64>().ok();
-    let held = InUse { streams: number()?, bytes: number()?, questions: number()? };
-    Some(Used { server, subject, held, calls: number()?, batches: number()? })
+    let now = InUse { calls: number()?, streams: number()?, bytes: number()?, questions: number()? };
+    Some(Used { server, subject, now, batches: number()? })
 }
 
 /// No workspace has such a name.
 const TOKENS: &str = "!tokens";
-const USED: &str = "!used";
+const USED: &str = "!used ";
 const ANYTHING: &str = "!anything";
 
 fn write(hint: &Hint) -> String {
@@ -82,31 +94,39 @@ fn write(hint: &Hint) -> String {
         Hint::Event(workspace, batch) => format!("{workspace} {batch}"),
         Hint::Workspace(workspace) => workspace.to_string(),
         Hint::Tokens => TOKENS.to_owned(),
-        Hint::Used(Used { server, subject, held: InUse { streams, bytes, questions }, calls, batches }) => {
-            format!("{USED} {} {subject} {streams} {bytes} {questions} {calls} {batches}", server.0)
-        }
         Hint::Anything => ANYTHING.to_owned(),
     }
+}
+
+fn write_used(used: &Used) -> String {
+    let Used { server, subject, now: InUse { calls, streams, bytes, questions }, batches } = used;
+    format!("{USED}{} {subject} {calls} {streams} {bytes} {questions} {batches}", server.0)
 }
 
 /// Where what changed is told.
 pub(super) struct Mouth {
     waiting: mpsc::Sender<Hint>,
+    used: mpsc::Sender<Used>,
     /// Whether some could not wait.
     lost: Arc<AtomicBool>,
 }
 
 impl Mouth {
     pub(super) fn new() -> (Self, Untold) {
-        let (waiting, untold) = mpsc::channel(WAITING);
+        let ((waiting, untold), (used, untold_uses)) = (mpsc::channel(WAITING), mpsc::channel(WAITING));
         let lost = Arc::new(AtomicBool::new(false));
-        (Self { waiting, lost: Arc::clone(&lost) }, Untold { waiting: untold, lost })
+        (Self { waiting, used, lost: Arc::clone(&lost) }, Untold { waiting: untold, used: untold_uses, lost })
     }
 
     pub(super) fn tell(&self, hint: Hint) {
         if self.waiting.try_send(hint).is_err() {
             self.lost.store(true, Ordering::SeqCst);
         }
+    }
+
+    pub(super) fn tell_used(&self, used: Used) {
+        // What has no room is told again in a while.
+        let _ = self.used.try_send(used);
     }
 
     pub(super) fn event(&self, workspace: &WorkspaceId, batch: BatchId) {
@@ -117,30 +137,35 @@ impl Mouth {
 /// What was not told yet.
 pub(super) struct Untold {
     waiting: mpsc::Receiver<Hint>,
+    used: mpsc::Receiver<Used>,
     lost: Arc<AtomicBool>,
 }
 
 impl Untold {
     /// What waits, as notifications; nothing once no more can come.
     pub(super) async fn next(&mut self, me: &str) -> Vec<String> {
-        let Some(first) = self.waiting.recv().await else { return Vec::new() };
-        let (mut told, mut texts, mut text) = (HashSet::new(), Vec::new(), me.to_owned());
-        let mut next = Some(first);
-        while let Some(hint) = next {
-            let line = write(&hint);
+        let (mut lines, mut told) = (Vec::new(), HashSet::new());
+        tokio::select! {
+            hint = self.waiting.recv() => match hint {
+                Some(hint) => lines.push(write(&hint)),
+                None => return Vec::new(),
+            },
+            Some(used) = self.used.recv() => lines.push(write_used(&used)),
+        }
+        lines.extend(std::iter::from_fn(|| self.waiting.try_recv().ok()).map(|hint| write(&hint)));
+        if self.lost.swap(false, Ordering::SeqCst) {
+            lines = vec![ANYTHING.to_owned()];
+        }
+        lines.retain(|line| told.insert(line.clone()));
+        // Of one subject the last one counts, and may be as an earlier one.
+        lines.extend(std::iter::from_fn(|| self.used.try_recv().ok()).map(|used| write_used(&used)));
+        let (mut texts, mut text) = (Vec::new(), me.to_owned());
+        for line in lines {
             if text.len() + line.len() >= BYTES {
                 texts.push(std::mem::replace(&mut text, me.to_owned()));
             }
-            if !told.contains(&line) {
-                // Writing to a string does not fail.
-                let _ = write!(text, "\n{line}");
-                told.insert(line);
-            }
-            next = self.waiting.try_recv().ok();
-        }
-        if self.lost.swap(false, Ordering::SeqCst) {
-            texts.clear();
-            text = format!("{me}\n{ANYTHING}");
+            text.push('\n');
+            text.push_str(&line);
         }
         texts.push(text);
         texts

@@ -45,8 +45,8 @@ impl Source {
         let (connector, place) = (Connector::new(address)?, format!("the database {address}"));
         let client = connect(&connector).await?;
         let failed = |cause: &str| StoreError::Failed { action: "read the source", cause: format!("{place} {cause}") };
-        if !schema::is_usable(&client, &address.to_string()).await? {
-            let cause = "has no tables of a store, or those of an older version; hint: start this version of aptix-server on it once";
+        if !schema::is_newest(&client, &address.to_string()).await? {
+            let cause = "has no tables of a store, or those of another version; hint: start this version of aptix-server on it once, or run the version that made them";
             return Err(failed(cause).into());
         }
         let database = Database::new(connector, Mouth::new().0)?;
@@ -127,6 +127,10 @@ impl Target {
     pub async fn begin(address: &Address, history: HistoryId) -> Result<Self, BackupError> {
         let (connector, place) = (prepare(address).await?, format!("the database {address}"));
         let client = connect(&connector).await?;
+        if !schema::is_newest(&client, &address.to_string()).await? {
+            let why = "tables of a newer version; hint: run the version of aptix-server that made them".to_owned();
+            return Err(BackupError::Occupied { place, why });
+        }
         let failed = |error: tokio_postgres::Error| Fault::from(error).into_error();
         let locked = client.query_one("SELECT pg_try_advisory_lock($1)", &[&FILLING]).await.map_err(failed)?;
         if !get::<bool>(&locked, 0).map_err(Fault::into_error)? {
@@ -186,8 +190,9 @@ impl Target {
     /// When PostgreSQL refuses.
     pub async fn finish(&self) -> Result<(), StoreError> {
         // Where the lock is: with its connection ended, another migration may have begun.
-        let finished = self.lock.execute("UPDATE store SET filling = false", &[]).await;
-        finished.map(drop).map_err(|error| Fault::from(error).into_error())
+        let finish = async { Ok(self.lock.execute("UPDATE store SET filling = false", &[]).await.map(drop)?) };
+        let finished = self.database.in_time(self.database.commit(finish)).await;
+        finished.map_err(Fault::into_error)
     }
 
     /// Where it is.

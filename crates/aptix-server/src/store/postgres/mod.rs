@@ -65,7 +65,9 @@ use self::writes::Append;
 use super::access::{KeptToken, TokenAdded, Tokens};
 use super::backup_summary::Summary;
 use super::deletion::Deletion;
-use super::fleet::{Company, Grant, Granted, Hint, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, Used};
+use super::fleet::{
+    Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, Used, UsedByOthers,
+};
 use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
 use super::{
@@ -360,7 +362,11 @@ impl Store for PostgresStore {
     }
 
     fn tell(&self, used: Used) {
-        self.database.mouth.tell(Hint::Used(used));
+        self.database.mouth.tell_used(used);
+    }
+
+    fn told(&self) -> Option<UsedByOthers> {
+        Some(self.database.ear.listen_to_uses())
     }
 
     fn hints(&self) -> Option<Hints> {

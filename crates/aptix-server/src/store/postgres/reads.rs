@@ -126,7 +126,8 @@ pub(super) async fn batch(
         BatchSelector::Request(request) => {
             let sql = format!(
                 "{BATCH}coalesce((SELECT r.id FROM batches r WHERE r.workspace = $1 AND r.request = $2 \
-                    AND hashtextextended(r.workspace || ' ' || r.request, 0) = hashtextextended($1 || ' ' || $2, 0)), \
+                    AND hashtextextended(r.workspace || ' ' || r.request, 0) = hashtextextended($1 || ' ' || $2, 0) \
+                    ORDER BY r.first LIMIT 1), \
                     (SELECT f.batch FROM freed_requests f WHERE f.workspace = $1 AND f.request = $2))"
             );
             database.read(&sql, &[&workspace.as_str(), &request.as_str()]).await?
@@ -207,6 +208,8 @@ pub(super) async fn events(
     let revisions = (after.0.saturating_add(1)..=newest).take(most);
     let listed = revisions.map(|revision| {
         let at = Revision(revision);
+        // Nothing but the lock of the workspace keeps two rows from having one revision.
+        while found.next_if(|(found, _)| *found < revision).is_some() {}
         let entry = found.next_if(|(found, _)| *found == revision).map(|(_, record)| record::decode_event(record));
         match entry {
             Some(Ok(event)) => Ok(event_at(at, event)),

@@ -306,7 +306,8 @@ impl<'a> Import<'a> {
         self.flush().await?;
         let sql = format!(
             "WITH counted AS (SELECT digest, count(*) AS names FROM (SELECT digest FROM files WHERE workspace = $1 \
-                UNION ALL SELECT n.digest FROM ({BATCHES}) a JOIN batch_blobs n ON n.batch = a.id) named GROUP BY digest) \
+                UNION ALL SELECT n.digest FROM ({BATCHES}) a \
+                    CROSS JOIN LATERAL (SELECT m.digest FROM batch_blobs m WHERE m.batch = a.id OFFSET 0) n) named GROUP BY digest) \
             UPDATE blobs b SET names = c.names FROM counted c WHERE b.workspace = $1 AND b.digest = c.digest"
         );
         self.transaction.change(&sql, &[&facts.id.as_str()]).await?;
@@ -324,6 +325,10 @@ impl<'a> Import<'a> {
         }
         let sql = "UPDATE store_facts SET tokens_needed = $1";
         self.transaction.change(sql, &[&self.tokens_needed]).await?;
+        // Until PostgreSQL gathers them by itself, nothing is known of what the tables have.
+        for table in ["batches", "batch_states", "batch_blobs", "events", "blobs", "files"] {
+            self.transaction.change(&format!("ANALYZE {table}"), &[]).await?;
+        }
         self.transaction.commit().await
     }
 }

@@ -1,7 +1,7 @@
 //! The tables of the store, and their migrations: forward only, each in a transaction of its own.
 //!
-//! Servers of two versions use the tables side by side while the older one can: a migration that it cannot live with raises
-//! [`OLDEST`], and is refused as long as a server lives that is older.
+//! Servers of two versions use the tables side by side while the older one can: a migration that it cannot live with begins with
+//! `SELECT require_tables(VERSION)`, which refuses it as long as an older server lives, and has each of its transactions fail afterwards.
 
 use tokio_postgres::{Client, Row};
 
@@ -12,19 +12,14 @@ use crate::store::StoreError;
 /// Held while tables are migrated: of servers that start at once, one migrates and the others find it done.
 const MIGRATING: i64 = 0x4150_5449_584d;
 
-/// The oldest version of the tables whose servers can use those of the newest version.
-const OLDEST: i32 = 1;
-
 const HOLDER: &str = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted \
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
     AND classid::bigint << 32 | objid::bigint = $1";
 
-const HAS_TABLES: &str = "SELECT to_regclass('refinery_schema_history') IS NOT NULL";
+/// The first version has this table; the history of migrations may be there before it.
+const HAS_TABLES: &str = "SELECT to_regclass('table_versions') IS NOT NULL";
 const FOUND: &str = "SELECT (SELECT coalesce(max(version), 0) FROM refinery_schema_history), \
     (SELECT oldest FROM table_versions)";
-const OLDER: &str = "SELECT count(*), min(knows), max(ceil(extract(epoch FROM until - clock_timestamp())))::bigint FROM servers \
-    WHERE until > clock_timestamp() AND knows < $1";
-
 refinery::embed_migrations!("src/store/postgres/migrations");
 
 /// The newest version of the tables that this server knows.
@@ -62,13 +57,18 @@ pub(super) async fn held(client: &Client, lock: i64, why: &str) -> String {
     format!("{why}{}", process.unwrap_or_default())
 }
 
-/// Whether a database has tables that this server can read; changes nothing.
+/// Whether a database has tables of exactly the newest version that this server knows; changes nothing.
 ///
 /// # Errors
 /// When it has tables that this server cannot use, or refuses.
-pub(super) async fn is_usable(client: &Client, database: &str) -> Result<bool, StoreError> {
+pub(super) async fn is_newest(client: &Client, database: &str) -> Result<bool, StoreError> {
+    Ok(find(client, database).await? == Some(newest()))
+}
+
+/// The version of the tables; `None` where there are none.
+async fn find(client: &Client, database: &str) -> Result<Option<i32>, StoreError> {
     if !column::<bool>(&client.query_one(HAS_TABLES, &[]).await.map_err(failed)?, 0)? {
-        return Ok(false);
+        return Ok(None);
     }
     let row = client.query_one(FOUND, &[]).await.map_err(failed)?;
     let (found, oldest): (i32, i32) = (column(&row, 0)?, column(&row, 1)?);
@@ -77,47 +77,27 @@ pub(super) async fn is_usable(client: &Client, database: &str) -> Result<bool, S
         let (found, newest) = (version(found), version(newest()));
         return Err(StoreError::OtherSchema { database: database.to_owned(), found, newest });
     }
-    Ok(found >= newest())
+    Ok(Some(found))
 }
 
 async fn migrate_locked(client: &mut Client, database: &str) -> Result<(), StoreError> {
-    let has_tables = client.query_one(HAS_TABLES, &[]).await.map_err(failed)?;
-    if column(&has_tables, 0)? {
-        let is_usable = is_usable(client, database).await?;
-        raise_oldest(client).await?;
-        if is_usable {
-            return Ok(());
-        }
-    }
-    let ran = migrations::runner().run_async(client).await;
-    ran.map(drop).map_err(|error| StoreError::Failed { action: "create its tables", cause: error.to_string() })?;
-    raise_oldest(client).await
-}
-
-/// Keeps servers away that cannot use the newest tables.
-///
-/// # Errors
-/// When one lives, or PostgreSQL refuses.
-async fn raise_oldest(client: &mut Client) -> Result<(), StoreError> {
-    let is_lower = client.query_one("SELECT oldest < $1 FROM table_versions", &[&OLDEST]).await.map_err(failed)?;
-    if !column::<bool>(&is_lower, 0)? {
+    if find(client, database).await? >= Some(newest()) {
         return Ok(());
     }
-    let transaction = client.transaction().await.map_err(failed)?;
-    // Nobody joins meanwhile.
-    transaction.batch_execute("LOCK TABLE servers IN SHARE ROW EXCLUSIVE MODE").await.map_err(failed)?;
-    let older = transaction.query_one(OLDER, &[&OLDEST]).await.map_err(failed)?;
-    let alive = (column::<i64>(&older, 0)?, column::<Option<i32>>(&older, 1)?, column::<Option<i64>>(&older, 2)?);
-    if let (servers, Some(knows), Some(seconds)) = alive {
-        let cause = format!(
-            "{servers} servers that know its tables up to version {knows} count as alive, and cannot use those of version {}; hint: stop \
-             them, or if they were killed wait {seconds} seconds, and start again",
-            newest()
-        );
-        return Err(StoreError::Failed { action: "migrate its tables", cause });
+    let ran = migrations::runner().run_async(client).await;
+    ran.map(drop).map_err(|error| StoreError::Failed { action: "migrate its tables", cause: cause(&error) })
+}
+
+/// What PostgreSQL says, where that is the cause.
+fn cause(error: &refinery::Error) -> String {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = cause {
+        if let Some(said) = error.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::as_db_error) {
+            return said.message().to_owned();
+        }
+        cause = error.source();
     }
-    transaction.execute("UPDATE table_versions SET oldest = $1", &[&OLDEST]).await.map_err(failed)?;
-    transaction.commit().await.map_err(failed)
+    error.to_string()
 }
 
 /// A column of a row.
@@ -127,4 +107,16 @@ fn column<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, index: usize)
 
 fn failed(error: tokio_postgres::Error) -> StoreError {
     Fault::from(error).into_error()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::database::{BEGIN, BEGIN_GROUP};
+    use super::newest;
+
+    #[test]
+    fn every_write_says_which_tables_it_knows() {
+        let check = format!("SELECT check_tables({})", newest());
+        assert!(BEGIN.ends_with(&check) && BEGIN_GROUP.ends_with(&check));
+    }
 }

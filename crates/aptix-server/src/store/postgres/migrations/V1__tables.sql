@@ -21,13 +21,24 @@ CREATE TABLE store_facts (
     joined bigint NOT NULL DEFAULT 0
 );
 
--- Which servers can use these tables: those that know at least this version of them.
+-- Which servers can use these tables: those that know at least this version of them. Every transaction that writes looks here.
 CREATE TABLE table_versions (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     oldest integer NOT NULL
 );
 
 INSERT INTO table_versions (oldest) VALUES (1);
+
+-- Refuses a transaction of a server that knows the tables up to this version alone.
+CREATE FUNCTION check_tables(known integer) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    -- Held to the end of the transaction; `require_tables` waits for all that hold it.
+    PERFORM pg_advisory_xact_lock_shared(71820018006351);
+    IF (SELECT oldest > known FROM table_versions) THEN
+        RAISE EXCEPTION 'the tables were migrated, and a server that knows them up to version % cannot use them', known
+            USING ERRCODE = 'XK002';
+    END IF;
+END $$;
 
 -- The servers on this store. One lives until its time is over, by the clock of the database.
 CREATE TABLE servers (
@@ -39,6 +50,24 @@ CREATE TABLE servers (
     secret text NOT NULL,
     until timestamptz NOT NULL
 );
+
+-- A migration that older servers cannot live with begins with this, in its own transaction: it fails while one of them lives, and keeps
+-- them away afterwards.
+CREATE FUNCTION require_tables(version integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    older record;
+BEGIN
+    -- Nobody writes or joins meanwhile.
+    PERFORM pg_advisory_xact_lock(71820018006351);
+    LOCK TABLE servers IN SHARE ROW EXCLUSIVE MODE;
+    SELECT count(*) AS servers, min(knows) AS knows, ceil(extract(epoch FROM max(until) - clock_timestamp())) AS seconds
+        INTO older FROM servers WHERE until > clock_timestamp() AND knows < version;
+    IF older.servers > 0 THEN
+        RAISE EXCEPTION '% servers that know the tables up to version % count as alive, and cannot use those of version %; hint: stop them, or if they were killed wait % seconds, and start again',
+            older.servers, older.knows, version, older.seconds;
+    END IF;
+    UPDATE table_versions SET oldest = version;
+END $$;
 
 -- Who serves a workspace, through which server; without a row, nobody does.
 CREATE TABLE leases (
@@ -96,11 +125,12 @@ CREATE TABLE batches (
     replaces uuid,
     -- NULL where the event is in `events`.
     event bytea,
-    -- NULL where the batch has a row in `batch_states` from the start.
+    -- NULL where the batch has a row in `batch_states` from the start, or from the removal of its content on.
     progress bytea,
     content bytea NOT NULL
 );
 
+-- That no two events have one revision, and no two batches one request, is kept by the lock of the workspace's row alone.
 -- Two parts, each in the order of revisions: retention finds what has content without a look at what has none, and a new batch has an
 -- entry in one of them.
 CREATE UNIQUE INDEX batches_with_content ON batches (workspace, first) WHERE has_content;
