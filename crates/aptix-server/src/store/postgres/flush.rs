@@ -15,9 +15,10 @@ use super::rows::NewEvent;
 use crate::store::records::record;
 
 const WORKSPACES: &str = "UPDATE workspaces w SET known = n.known, newest = n.newest, digest = n.digest, epoch = n.epoch, \
-    secret = n.secret, roots = n.roots, open_batches = n.open, used_bytes = n.used, sessions = n.sessions \
+    secret = n.secret, roots = n.roots, open_batches = n.open, \
+    used_bytes = greatest(w.used_bytes + n.added, 0), sessions = n.sessions \
     FROM unnest($1::text[], $2::bool[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bytea[], $7::bytea[], $8::bigint[], \
-    $9::bigint[], $10::bigint[]) AS n(name, known, newest, digest, epoch, secret, roots, open, used, sessions) \
+    $9::bigint[], $10::bigint[]) AS n(name, known, newest, digest, epoch, secret, roots, open, added, sessions) \
     WHERE w.name = n.name";
 const UNUSED: &str = "DELETE FROM workspaces WHERE name = ANY($1::text[])";
 const NEW: &str = "INSERT INTO batches (id, workspace, first, is_open, has_content, request, session, hunk, reverts, replaces, event, \
@@ -150,7 +151,7 @@ fn plan_workspaces<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
             values(rows().map(|row| row.lease.secret.as_ref().map(|digest| digest.as_bytes().as_slice()))),
             values(rows().map(|row| row.roots.as_deref())),
             values(rows().map(|row| column(row.open))),
-            values(rows().map(|row| column(row.used))),
+            values(rows().map(|row| row.added_bytes)),
             values(rows().map(|row| column(row.sessions))),
         ],
     );

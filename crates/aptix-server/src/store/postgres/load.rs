@@ -24,7 +24,7 @@ const CHAIN: i32 = 65;
 
 const CREATE: &str = "INSERT INTO workspaces (name) SELECT n FROM unnest($1::text[]) AS n ORDER BY n \
     ON CONFLICT DO NOTHING RETURNING name";
-const LOCK: &str = "SELECT name, known, deleting, newest, digest, epoch, secret, roots, open_batches, used_bytes, sessions \
+const LOCK: &str = "SELECT name, known, deleting, newest, digest, epoch, secret, roots, open_batches, sessions \
     FROM workspaces WHERE name = ANY($1::text[]) ORDER BY name FOR NO KEY UPDATE";
 const LOCKED: &str = "WITH free AS (SELECT name FROM workspaces WHERE name = ANY($1::text[]) FOR NO KEY UPDATE SKIP LOCKED) \
     SELECT name FROM workspaces WHERE name = ANY($1::text[]) AND name NOT IN (SELECT name FROM free)";
@@ -325,8 +325,8 @@ fn workspace(row: &Row) -> Result<(WorkspaceId, Workspace), Fault> {
         lease: Lease { epoch: number(get(row, 5)?), secret: optional_digest(row, 6)? },
         roots: get(row, 7)?,
         open: number(get(row, 8)?),
-        used: number(get(row, 9)?),
-        sessions: number(get(row, 10)?),
+        added_bytes: 0,
+        sessions: number(get(row, 9)?),
     };
     Ok((name(row, 0)?, workspace))
 }

@@ -28,7 +28,12 @@ pub(super) fn time(column: i64) -> UnixMillis {
 
 /// As many rows as a statement may answer.
 pub(super) fn limit(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
+    signed(limit)
+}
+
+/// A count in memory as columns have it.
+pub(super) fn signed(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// The value of a column.

@@ -21,7 +21,7 @@ use super::deletion::{BATCHES, remove};
 use super::fault::Fault;
 use super::flush;
 use super::hints::Mouth;
-use super::numbers::{column, get};
+use super::numbers::{column, get, signed};
 use super::open::prepare;
 use super::rows::{Batch, NewEvent, Workspace};
 use super::uploads::until;
@@ -235,7 +235,7 @@ impl<'a> Import<'a> {
             Item::Batch(first, batch) => {
                 row.open += u64::from(batch.state.is_open());
                 let (content, progress) = (encode_batch(&batch).to_vec(), encode_state(&batch).to_vec());
-                row.used += (content.len() + progress.len()) as u64;
+                row.added_bytes += signed(content.len() + progress.len());
                 self.staged.0 += content.len() + progress.len();
                 self.batch(first, &batch, content, progress);
             }
@@ -250,7 +250,7 @@ impl<'a> Import<'a> {
                 self.changes.files.insert((id, file.path.clone()), Some(file));
             }
             Item::Blob(BlobRef { sha256, size_bytes }) => {
-                row.used += size_bytes;
+                row.added_bytes += column(size_bytes);
                 self.blob = (UploadId(mint::uuid()), 0);
                 self.blob_row(sha256, size_bytes, &id).await?;
             }

@@ -25,7 +25,8 @@ pub(super) struct Workspace {
     /// The record of the names of its roots.
     pub(super) roots: Option<Vec<u8>>,
     pub(super) open: u64,
-    pub(super) used: u64,
+    /// Stored bytes that it has more since its row was read. The sum itself, which uploads and removals change too, decides nothing.
+    pub(super) added_bytes: i64,
     /// How many sessions it has; above the most, how many found no room since.
     pub(super) sessions: u64,
 }

@@ -6,6 +6,7 @@ use aptix_model::id_block;
 use aptix_model::record::BatchRecord;
 use aptix_model::report::Report;
 
+use super::numbers::signed;
 use super::rows::{Batch, Decided, Needs, NewEvent, Put, Rows, Stop, Workspace};
 use super::sessions;
 use crate::store::append::{former, replacement, submitted};
@@ -143,7 +144,7 @@ fn with_progress(rows: &Rows, counters: &mut Workspace, id: BatchId, progress: V
     let missing =
         || StoreError::Corrupt { what: format!("batch {id}"), why: "it is missing although it was read".to_owned() };
     let former = rows.batch(id)?.ok_or_else(missing)?;
-    counters.used = (counters.used + progress.len() as u64).saturating_sub(former.progress.len() as u64);
+    counters.added_bytes += signed(progress.len()) - signed(former.progress.len());
     Ok(Batch { progress, ..former.clone() })
 }
 
@@ -154,7 +155,7 @@ fn put_new(mut counters: Workspace, batch: &mut BatchRecord, content: Vec<u8>, f
     counters.open += u64::from(batch.state.is_open());
     batch.revision = counters.newest;
     let progress = encode_state(batch).to_vec();
-    counters.used += (content.len() + progress.len()) as u64;
+    counters.added_bytes += signed(content.len() + progress.len());
     let parts = [batch.id.0.as_bytes().as_slice(), &content, &progress, &record::encode_facts(&facts)];
     counters.digest = Some(chain::next(counters.digest, parts));
     let happened = Happened { batch: batch.id, digest: counters.digest, facts: Some(facts), previous: None };
