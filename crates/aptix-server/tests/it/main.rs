@@ -59,6 +59,8 @@ mod postgres;
 #[cfg(feature = "postgres")]
 mod postgres_groups;
 #[cfg(feature = "postgres")]
+mod postgres_known;
+#[cfg(feature = "postgres")]
 mod postgres_outages;
 #[cfg(feature = "postgres")]
 mod postgres_set_back;

@@ -49,27 +49,6 @@ pub(crate) async fn end(store: &Arc<PostgresStore>, record: &BatchRecord) -> Bat
     }
 }
 
-/// Writes that wait together share a commit, and each group waits for PostgreSQL twice.
-#[tokio::test]
-async fn waiting_appends_share_commits() {
-    let Some(database) = Database::new() else { return };
-    let store = Arc::new(database.open().await);
-    append(&store, batch(1000, "w", "first")).await;
-    let before = store.asked();
-    let mut tasks = JoinSet::new();
-    for number in 0..64_u128 {
-        let store = Arc::clone(&store);
-        let name = ["v", "w"][number as usize % 2];
-        tasks.spawn(async move { append(&store, batch(number + 1, name, &format!("r{number}"))).await });
-    }
-    tasks.join_all().await;
-    let after = store.asked();
-    let commits = after.commits - before.commits;
-    assert!((1..=4).contains(&commits), "{before:?} {after:?}");
-    assert_eq!(after.round_trips - before.round_trips, 2 * commits);
-    assert_eq!(after.other_commits, before.other_commits);
-}
-
 /// Another transaction that holds the row of one workspace keeps the writes of no other one waiting.
 #[tokio::test]
 async fn a_locked_workspace_fails_no_write_in_another_one() {

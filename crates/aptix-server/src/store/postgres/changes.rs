@@ -123,8 +123,8 @@ impl Changes {
                 Put::New(batch, records) => self.add(rows, &batch, records),
                 Put::Changed(batch, records) => self.change(rows, &batch, records),
                 Put::InFlight(key, more) => {
-                    if let Some(of) = rows.sessions.get_mut(&key) {
-                        of.in_flight += more;
+                    if let Some(in_flight) = rows.sessions.get_mut(&key).and_then(|of| of.in_flight.as_mut()) {
+                        *in_flight += more;
                     }
                 }
                 Put::Event(workspace, event) => self.events.push((workspace, *event)),

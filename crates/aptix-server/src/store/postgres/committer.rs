@@ -16,6 +16,7 @@ use super::database::{BEGIN, BEGIN_GROUP, Database};
 use super::fault::Fault;
 use super::group::{self, Ended, WRITTEN_BYTES};
 use super::job::Job;
+use super::known::Known;
 use super::load;
 use crate::metrics::{self, Metric};
 use crate::store::StoreError;
@@ -55,6 +56,8 @@ pub(super) struct Committer {
     database: Arc<Database>,
     orders: mpsc::Receiver<Order>,
     groups: Groups,
+    /// Rows as the groups before left them. What is set apart is written without.
+    known: Known,
     /// Writes that were put off for want of memory; they come first in the next group.
     later: VecDeque<Job>,
     /// Workspaces that are set apart, each with the writes that wait for it.
@@ -69,7 +72,8 @@ impl Committer {
     pub(super) fn new(database: Arc<Database>, orders: mpsc::Receiver<Order>, groups: Groups) -> Self {
         let (later, apart, running) = (VecDeque::new(), HashMap::new(), JoinSet::new());
         let turns = Arc::new(Semaphore::new(AT_ONCE));
-        Self { database, orders, groups, later, apart, running, turns }
+        let known = Known::new(database.ear.listen());
+        Self { database, orders, groups, known, later, apart, running, turns }
     }
 
     /// Serves until the store is closed or dropped.
@@ -157,7 +161,7 @@ impl Committer {
             refuse(jobs, &error);
             return;
         }
-        let mut ended = twice(&self.database, BEGIN_GROUP, &mut jobs).await;
+        let mut ended = twice(&self.database, BEGIN_GROUP, &mut jobs, Some(&mut self.known)).await;
         if matches!(ended, Err(Fault::Locked))
             && let Ok(locked) =
                 self.database.in_time(load::locked(&self.database, jobs.iter().map(|job| &job.workspace))).await
@@ -168,7 +172,7 @@ impl Committer {
             if jobs.is_empty() {
                 return;
             }
-            ended = twice(&self.database, BEGIN_GROUP, &mut jobs).await;
+            ended = twice(&self.database, BEGIN_GROUP, &mut jobs, Some(&mut self.known)).await;
         }
         match ended {
             Ok(Ended { decided, later }) if decided.is_empty() => self.set_apart(later),
@@ -187,6 +191,7 @@ impl Committer {
         }
         for (workspace, jobs) in by_workspace {
             self.apart.insert(workspace.clone(), Vec::new());
+            self.known.forget_workspace(&workspace);
             self.start(workspace, jobs);
         }
     }
@@ -232,7 +237,7 @@ impl Drop for Writer {
 /// can decide. Answers the writes that are put off.
 async fn carry_out_apart(database: &Database, mut jobs: Vec<Job>) -> Vec<Job> {
     let is_one = jobs.len() == 1;
-    match twice(database, BEGIN, &mut jobs).await {
+    match twice(database, BEGIN, &mut jobs, None).await {
         Ok(Ended { decided, later }) if decided.is_empty() && !is_one => jobs = later,
         Ok(ended) if !ended.decided.is_empty() => return answered(ended),
         Ok(Ended { later, .. }) => {
@@ -247,7 +252,7 @@ async fn carry_out_apart(database: &Database, mut jobs: Vec<Job>) -> Vec<Job> {
     }
     for job in jobs {
         let mut job = vec![job];
-        match twice(database, BEGIN, &mut job).await {
+        match twice(database, BEGIN, &mut job, None).await {
             Ok(ended) => refuse(answered(ended), &too_large()),
             Err(fault) => refuse(job, &database.fault(fault)),
         }
@@ -267,9 +272,14 @@ fn refuse(jobs: Vec<Job>, error: &StoreError) {
 }
 
 /// Carries out a group; once more if PostgreSQL rolled it back for another transaction.
-async fn twice(database: &Database, begin: &str, jobs: &mut Vec<Job>) -> Result<Ended, Fault> {
-    match group::carry_out(database, begin, jobs).await {
-        Err(Fault::Conflict(_)) => group::carry_out(database, begin, jobs).await,
+async fn twice(
+    database: &Database,
+    begin: &str,
+    jobs: &mut Vec<Job>,
+    mut known: Option<&mut Known>,
+) -> Result<Ended, Fault> {
+    match group::carry_out(database, begin, jobs, known.as_deref_mut()).await {
+        Err(Fault::Conflict(_)) => group::carry_out(database, begin, jobs, known).await,
         ended => ended,
     }
 }

@@ -30,8 +30,9 @@ pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL 
     SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; \
     SET LOCAL client_min_messages = warning; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; \
     SELECT check_tables(1)";
-/// The same for a group, which waits for no lock for long.
+/// The same for a group, which waits for no lock for long. `aptix.grouped` shows the function `check_known` that it is in a transaction.
 pub(super) const BEGIN_GROUP: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '250ms'; \
+    SET LOCAL aptix.grouped = 'on'; \
     SET LOCAL statement_timeout = '30s'; SET LOCAL idle_in_transaction_session_timeout = '10s'; \
     SET LOCAL client_min_messages = warning; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; \
     SELECT check_tables(1)";

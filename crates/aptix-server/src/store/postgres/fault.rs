@@ -17,6 +17,8 @@ pub(super) enum Fault {
     Busy(String),
     /// PostgreSQL rolled the transaction back because it got in the way of another one: it may be tried again.
     Conflict(String),
+    /// A row is not as this server last committed it, and the transaction was rolled back: it is carried out again by what it reads.
+    Changed,
     /// Nothing that passes by itself.
     Failed(String),
     /// The store itself refuses.
@@ -30,6 +32,7 @@ impl Fault {
             Self::Unavailable(cause) => StoreError::ReadOnly { cause },
             Self::Locked => StoreError::Busy { cause: "another transaction holds a lock on the same rows".to_owned() },
             Self::Conflict(cause) | Self::Busy(cause) => StoreError::Busy { cause },
+            Self::Changed => StoreError::Busy { cause: "another server changed the same rows".to_owned() },
             Self::Failed(cause) => StoreError::Failed { action: "ask PostgreSQL", cause },
             Self::Refused(error) => error,
         }
@@ -69,6 +72,8 @@ fn of_answer(error: &DbError) -> Fault {
     let text = format!("{} (SQLSTATE {code})", error.message());
     match code {
         "55P03" => Fault::Locked,
+        // What the function `check_known` raises.
+        "XK001" => Fault::Changed,
         "40001" | "40P01" => Fault::Conflict(text),
         // The statement took longer than it may.
         "57014" => Fault::Busy(text),

@@ -74,48 +74,59 @@ type Value<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
 /// Statements with their values, in the order in which they are carried out.
 #[derive(Default)]
-struct Plan<'a>(Vec<(&'static str, Vec<Value<'a>>)>);
+pub(super) struct Plan<'a>(Vec<(&'static str, Vec<Value<'a>>)>);
 
 impl<'a> Plan<'a> {
     /// Adds a statement, if there is a row for it; the first value has one entry for each row.
-    fn add(&mut self, sql: &'static str, rows: usize, values: Vec<Value<'a>>) {
+    pub(super) fn add(&mut self, sql: &'static str, rows: usize, values: Vec<Value<'a>>) {
         if rows > 0 {
             self.0.push((sql, values));
         }
     }
+
+    /// Adds what writes all changes.
+    pub(super) fn add_changes(&mut self, changes: &'a Changes, seen: i64) {
+        let first = first_events(changes);
+        plan_workspaces(self, changes);
+        plan_batches(self, changes, &first);
+        plan_states(self, changes);
+        plan_events(self, changes, &first);
+        plan_files(self, changes);
+        plan_blobs(self, changes, seen);
+        plan_holdings(self, changes);
+    }
+
+    /// Carries out the statements, between one that begins a transaction and one that ends it. Everything is sent together.
+    ///
+    /// # Errors
+    /// The first failure: it is the cause of those that follow in its transaction, which a commit rolls back.
+    pub(super) async fn send(&self, client: &Lent, begin: Option<&str>, end: Option<&str>) -> Result<(), Fault> {
+        let mut statements: Vec<Statement> = Vec::new();
+        for (sql, _) in &self.0 {
+            statements.push(client.statement(sql).await?);
+        }
+        let object = client.object()?;
+        let mut sent = Vec::<Pin<Box<dyn Future<Output = Result<(), Error>> + Send + '_>>>::new();
+        sent.extend(begin.map(|begin| Box::pin(object.batch_execute(begin)) as Pin<Box<_>>));
+        for (statement, (_, values)) in statements.iter().zip(&self.0) {
+            let values = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect::<Vec<_>>();
+            sent.push(Box::pin(async move { object.execute(statement, &values).await.map(drop) }));
+        }
+        sent.extend(end.map(|end| Box::pin(object.batch_execute(end)) as Pin<Box<_>>));
+        together(sent).await.into_iter().collect::<Result<(), Error>>().map_err(Fault::from)
+    }
 }
 
 /// A column of values.
-fn values<'a, T: ToSql + Sync + Send + 'a>(values: impl Iterator<Item = T>) -> Value<'a> {
+pub(super) fn values<'a, T: ToSql + Sync + Send + 'a>(values: impl Iterator<Item = T>) -> Value<'a> {
     Box::new(values.collect::<Vec<_>>())
 }
 
-/// Writes all changes and commits; answers what the commit came to. Everything is sent together.
+/// Writes all changes, and ends the transaction if that is asked for.
 pub(super) async fn write(client: &Lent, changes: &Changes, seen: i64, end: Option<&str>) -> Result<(), Fault> {
     let mut plan = Plan::default();
-    plan_workspaces(&mut plan, changes);
-    let first = first_events(changes);
-    plan_batches(&mut plan, changes, &first);
-    plan_states(&mut plan, changes);
-    plan_events(&mut plan, changes, &first);
-    plan_files(&mut plan, changes);
-    plan_blobs(&mut plan, changes, seen);
-    plan_holdings(&mut plan, changes);
-    let mut statements: Vec<Statement> = Vec::new();
-    for (sql, _) in &plan.0 {
-        statements.push(client.statement(sql).await?);
-    }
-    let object = client.object()?;
-    let mut sent = Vec::<Pin<Box<dyn Future<Output = Result<(), Error>> + Send + '_>>>::new();
-    for (statement, (_, values)) in statements.iter().zip(&plan.0) {
-        let values = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect::<Vec<_>>();
-        sent.push(Box::pin(async move { object.execute(statement, &values).await.map(drop) }));
-    }
-    if let Some(end) = end {
-        sent.push(Box::pin(object.batch_execute(end)));
-    }
-    // The first failure is the cause: what follows it in a transaction fails for that alone, and a commit rolls back.
-    together(sent).await.into_iter().collect::<Result<(), Error>>().map_err(Fault::from)
+    plan.add_changes(changes, seen);
+    plan.send(client, None, end).await
 }
 
 /// Polls all futures in their order until each is done: statements are sent in the order in which they are polled first.

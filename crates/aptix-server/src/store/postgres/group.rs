@@ -1,12 +1,20 @@
-//! One group of writes: one transaction, which reads what they need, lets them decide one after the other, and writes what they
-//! change. Where nothing needs a further look, PostgreSQL is waited for twice.
+//! One group of writes: one transaction, in which they decide one after the other, and what they change is written.
+//!
+//! Where this server knows all rows that they need from its own last groups, they decide first, and PostgreSQL is waited for once: the
+//! transaction compares these rows with its own, writes, and commits. Otherwise it reads the rows, and PostgreSQL is waited for twice where
+//! nothing needs a further look.
+
+use std::sync::atomic::Ordering;
 
 use super::changes::Changes;
 use super::database::Database;
 use super::fault::Fault;
+use super::flush::{self, Plan};
+use super::guard::{self, Expected};
 use super::job::Job;
+use super::known::Known;
+use super::load;
 use super::rows::{Needs, Rows, Stop};
-use super::{flush, load};
 use crate::store::fleet::Hint;
 
 /// Bytes that one group writes at most, beside its first write.
@@ -23,22 +31,112 @@ pub(super) struct Ended {
     pub(super) later: Vec<Job>,
 }
 
+impl Ended {
+    fn of(jobs: &mut Vec<Job>, later: &[bool]) -> Self {
+        let mut ended = Self { decided: Vec::new(), later: Vec::new() };
+        for (job, is_later) in std::mem::take(jobs).into_iter().zip(later) {
+            if *is_later { ended.later.push(job) } else { ended.decided.push(job) }
+        }
+        ended
+    }
+}
+
 /// Carries out a group in a bounded time; the jobs stay with the caller if that fails.
 ///
 /// # Errors
 /// Why nothing was written, or why that is not certain.
-pub(super) async fn carry_out(database: &Database, begin: &str, jobs: &mut Vec<Job>) -> Result<Ended, Fault> {
-    database.in_time(carry_out_at_leisure(database, begin, jobs)).await
-}
-
-async fn carry_out_at_leisure(database: &Database, begin: &str, jobs: &mut Vec<Job>) -> Result<Ended, Fault> {
-    let mut client = database.committing().await?;
+pub(super) async fn carry_out(
+    database: &Database,
+    begin: &str,
+    jobs: &mut Vec<Job>,
+    mut known: Option<&mut Known>,
+) -> Result<Ended, Fault> {
     let mut needs = Needs::default();
     jobs.iter().for_each(|job| job.work.needs(&mut needs));
+    let ended = database.in_time(carry_out_at_leisure(database, begin, jobs, &needs, known.as_deref_mut())).await;
+    match (&ended, known) {
+        (Ok(_), _) | (_, None) => {}
+        // What PostgreSQL refused it rolled back.
+        (Err(Fault::Locked | Fault::Conflict(_) | Fault::Failed(_) | Fault::Refused(_)), Some(known)) => {
+            known.forget(&needs);
+        }
+        // It may have been committed.
+        (Err(Fault::Unavailable(_) | Fault::Busy(_) | Fault::Changed), Some(known)) => known.clear(),
+    }
+    ended
+}
+
+async fn carry_out_at_leisure(
+    database: &Database,
+    begin: &str,
+    jobs: &mut Vec<Job>,
+    needs: &Needs,
+    mut known: Option<&mut Known>,
+) -> Result<Ended, Fault> {
+    if let Some(known) = known.as_deref_mut()
+        && let Some((rows, expected)) = known.expect(needs, database.has_company.load(Ordering::Relaxed))
+    {
+        match write_unread(database, begin, jobs, (needs, &expected), rows, known).await {
+            Ok(Some(ended)) => return Ok(ended),
+            Ok(None) => {}
+            Err(Fault::Changed) => {
+                tracing::debug!("rows that a group decided by were changed by another writer; it reads them");
+                known.forget(needs);
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    read_and_write(database, begin, jobs, needs, known).await
+}
+
+/// Carries out a group by the rows that are known, if its writes need no others.
+async fn write_unread(
+    database: &Database,
+    begin: &str,
+    jobs: &mut Vec<Job>,
+    (needs, expected): (&Needs, &Expected),
+    mut rows: Rows,
+    known: &mut Known,
+) -> Result<Option<Ended>, Fault> {
+    let (mut changes, mut later) = (Changes::default(), vec![false; jobs.len()]);
+    let undecided = (0..jobs.len()).collect();
+    let (_, left) = decide(jobs, undecided, &mut rows, &mut changes, &mut later);
+    if !left.is_empty() {
+        return Ok(None);
+    }
+    let mut client = database.committing().await?;
+    client.set_idle(false);
+    let is_written = !changes.is_empty();
+    let mut plan = Plan::default();
+    guard::plan(&mut plan, needs, expected);
+    plan.add_changes(&changes, 0);
+    database.counts.round_trip();
+    let end = if is_written { "COMMIT" } else { "ROLLBACK" };
+    let sent = database.commit(plan.send(&client, Some(begin), Some(end))).await;
+    // Whatever was refused, its last statement ended the transaction.
+    client.set_idle(!matches!(sent, Err(Fault::Unavailable(_))));
+    sent?;
+    if is_written {
+        database.counts.commit();
+        tell(database, &changes);
+    }
+    known.learn(rows, &changes);
+    Ok(Some(Ended::of(jobs, &later)))
+}
+
+/// Carries out a group by the rows that its transaction reads.
+async fn read_and_write(
+    database: &Database,
+    begin: &str,
+    jobs: &mut Vec<Job>,
+    needs: &Needs,
+    known: Option<&mut Known>,
+) -> Result<Ended, Fault> {
+    let mut client = database.committing().await?;
     let (mut rows, mut changes) = (Rows::default(), Changes::default());
     client.set_idle(false);
     database.counts.round_trip();
-    changes.created = match load::begin(&client, begin, &needs, &mut rows).await {
+    changes.created = match load::begin(&client, begin, needs, &mut rows).await {
         Ok(created) => created,
         Err(fault) => {
             // A lock that was not free is no fault of the connection.
@@ -74,11 +172,10 @@ async fn carry_out_at_leisure(database: &Database, begin: &str, jobs: &mut Vec<J
         tell(database, &changes);
     }
     client.set_idle(true);
-    let mut ended = Ended { decided: Vec::new(), later: Vec::new() };
-    for (job, is_later) in std::mem::take(jobs).into_iter().zip(later) {
-        if is_later { ended.later.push(job) } else { ended.decided.push(job) }
+    if let Some(known) = known {
+        known.learn(rows, &changes);
     }
-    Ok(ended)
+    Ok(Ended::of(jobs, &later))
 }
 
 /// Tells the other servers what was committed.

@@ -51,7 +51,12 @@ impl Health {
     pub(super) fn note(&self, fault: &Fault) {
         match fault {
             Fault::Unavailable(cause) => self.fail(cause),
-            Fault::Locked | Fault::Busy(_) | Fault::Conflict(_) | Fault::Failed(_) | Fault::Refused(_) => {}
+            Fault::Locked
+            | Fault::Busy(_)
+            | Fault::Conflict(_)
+            | Fault::Changed
+            | Fault::Failed(_)
+            | Fault::Refused(_) => {}
         }
     }
 

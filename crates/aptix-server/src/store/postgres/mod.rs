@@ -1,7 +1,7 @@
 //! The store in a PostgreSQL database.
 //!
-//! Nothing in memory is taken for the truth: every write decides by rows that it reads in its own transaction, under a lock of the
-//! workspace's row. Batches, sessions and leases are written in groups (`committer.rs`), everything else in transactions of its own,
+//! Nothing in memory is taken for the truth: every write decides by rows that its own transaction reads, or compares with those that
+//! this server committed last, under a lock of the workspace's row. Batches, sessions and leases are written in groups (`committer.rs`), everything else in transactions of its own,
 //! which lock in the same order: the workspace's row first.
 
 pub mod address;
@@ -17,10 +17,12 @@ mod files;
 mod fleet;
 mod flush;
 mod group;
+mod guard;
 mod healing;
 mod health;
 mod hints;
 mod job;
+mod known;
 mod load;
 pub mod migration;
 mod numbers;

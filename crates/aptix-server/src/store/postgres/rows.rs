@@ -48,11 +48,11 @@ pub(super) enum Found {
     TooLarge,
 }
 
-/// A session: its record, if there is one, and how many of its batches are in flight.
+/// A session: its record, if there is one, and how many of its batches are in flight, if that was read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct OfSession {
     pub(super) record: Option<Vec<u8>>,
-    pub(super) in_flight: i64,
+    pub(super) in_flight: Option<i64>,
 }
 
 /// Where a row is among those of a workspace.
@@ -200,12 +200,18 @@ impl Rows {
     }
 
     /// What is kept of a session.
-    pub(super) fn of_session(&self, workspace: &WorkspaceId, id: &SessionId) -> Result<&OfSession, Stop> {
+    fn of_session(&self, workspace: &WorkspaceId, id: &SessionId) -> Result<&OfSession, Stop> {
         let key = (workspace.clone(), id.clone());
         match self.sessions.get(&key) {
             Some(found) => Ok(found),
             None => load(|needs| _ = needs.sessions.insert(key)),
         }
+    }
+
+    /// How many batches of a session are in flight.
+    pub(super) fn in_flight(&self, workspace: &WorkspaceId, id: &SessionId) -> Result<i64, Stop> {
+        let found = self.of_session(workspace, id)?.in_flight;
+        found.map_or_else(|| load(|needs| _ = needs.sessions.insert((workspace.clone(), id.clone()))), Ok)
     }
 
     /// A session.

@@ -59,7 +59,7 @@ pub(super) fn set_mode(asked: &ModeChange, rows: &Rows) -> Decided<ModeChanged> 
     let (workspace, id) = (&asked.workspace, &asked.session);
     let mut counters = rows.counters(workspace)?;
     let former = rows.session(workspace, id)?;
-    let is_idle = rows.of_session(workspace, id)?.in_flight <= 0;
+    let is_idle = rows.in_flight(workspace, id)? <= 0;
     let (progress, session) = match session::change(former.clone(), is_idle, asked) {
         Ok(changed) => changed,
         Err(refusal) => return Ok((ModeChanged::Refused(refusal), Vec::new())),
@@ -91,7 +91,7 @@ fn forget(rows: &Rows, counters: &mut Workspace, workspace: &WorkspaceId) -> Res
     if counters.sessions >= FULL {
         let kept = rows.every_session(workspace)?;
         let busy: HashSet<SessionId> =
-            kept.iter().filter(|(_, of)| of.in_flight > 0).map(|(id, _)| (*id).clone()).collect();
+            kept.iter().filter(|(_, of)| of.in_flight > Some(0)).map(|(id, _)| (*id).clone()).collect();
         // One that cannot be read may be Restricted, and stays.
         let all = kept.iter().filter_map(|(id, of)| session_record::decode(id, of.record.as_ref()?).ok());
         forgotten = session::forgotten(all, &busy);

@@ -289,3 +289,15 @@ CREATE TABLE chunks (
 );
 
 ALTER TABLE chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;
+
+-- Ends the transaction of a group whose rows are not as the server expects them. Its statements are sent together, so that those behind
+-- a BEGIN that failed would each be a transaction of its own: then it ends the connection, before they are carried out.
+CREATE FUNCTION check_known(is_known boolean) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('aptix.grouped', true) IS DISTINCT FROM 'on' THEN
+        PERFORM pg_terminate_backend(pg_backend_pid());
+    END IF;
+    IF is_known IS NOT TRUE THEN
+        RAISE EXCEPTION 'a row is not as the server expects it' USING ERRCODE = 'XK001';
+    END IF;
+END $$;
