@@ -203,8 +203,13 @@ impl Dispatcher {
         match from {
             Start::Revision(after) => {
                 // Before it is known that there is such a revision: the history may go back between the two.
-                let digest = self.store.digest(workspace.clone(), after).await?;
-                let newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();
+                let mut digest = self.store.digest(workspace.clone(), after).await?;
+                let mut newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();
+                if digest.is_none() && after <= newest {
+                    // It may have come to be between the two.
+                    digest = self.store.digest(workspace.clone(), after).await?;
+                    newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();
+                }
                 if after > newest {
                     return Err(WatchError::FutureRevision { after, newest });
                 }

@@ -124,7 +124,8 @@ impl Uses {
     /// Counts how many calls there are a second.
     fn measure(&mut self, now: Instant) {
         let (calls, since) = std::mem::replace(&mut self.untold.calls, (0, now));
-        let millis = u64::try_from(now.saturating_duration_since(since).as_millis()).unwrap_or(u64::MAX).max(1);
+        // The first calls of a new account are no rate yet.
+        let millis = u64::try_from(now.saturating_duration_since(since).as_millis()).unwrap_or(u64::MAX).max(1000);
         let (measured, told) = (calls.saturating_mul(1000) / millis, self.untold.told.calls);
         // Halfway each time: servers that answer to each other settle, and do not swing.
         self.now.calls = match measured.checked_sub(told) {
@@ -231,8 +232,10 @@ impl Account {
 
 impl Account {
     /// What the other servers are told of it next, if they do not know.
-    pub(super) fn untold(&self, server: ServerId, allowed: &Allowance) -> Option<Told> {
+    /// What others told before `forgotten` counts no more.
+    pub(super) fn untold(&self, server: ServerId, allowed: &Allowance, forgotten: Option<Instant>) -> Option<Told> {
         let mut uses = self.lock();
+        uses.others.retain(|_, (_, at)| Some(*at) > forgotten);
         uses.measure(Instant::now());
         if !uses.is_untold(allowed) {
             return None;
@@ -243,11 +246,10 @@ impl Account {
         Some(Told { server, subject: self.subject.to_string(), now, batches })
     }
 
-    /// Has the other servers be told again what they were told, and forgets what they told before this time.
-    pub(super) fn tell_anew(&self, forgotten: Option<Instant>) {
+    /// Has the other servers be told again what they were told.
+    pub(super) fn tell_anew(&self) {
         let mut uses = self.lock();
         uses.untold.is_stale |= uses.untold.told != InUse::default();
-        uses.others.retain(|_, (_, at)| Some(*at) > forgotten);
     }
 
     /// Counts what another server tells.
@@ -399,7 +401,7 @@ mod tests {
                 tokio::time::advance(Duration::from_millis(100)).await;
                 if tenth % 20 == 19 {
                     for (one, account) in accounts.iter().enumerate() {
-                        let Some(told) = account.untold(server(one), &allowed) else { continue };
+                        let Some(told) = account.untold(server(one), &allowed, None) else { continue };
                         let others = accounts.iter().enumerate().filter(|(other, _)| *other != one);
                         others.for_each(|(_, other)| other.hear(&told, &allowed));
                     }
@@ -420,22 +422,22 @@ mod tests {
         let (one, other) = (account(), account());
         let allowed = Allowance { streams: 2, batches_per_day: 2, ..Allowance::default() };
         let held = one.take(Limit::Streams, 2, &allowed).unwrap();
-        other.hear(&one.untold(server(1), &allowed).unwrap(), &allowed);
+        other.hear(&one.untold(server(1), &allowed, None).unwrap(), &allowed);
         other.take(Limit::Streams, 1, &allowed).unwrap_err();
         drop(held);
-        assert!(one.untold(server(1), &allowed).is_some(), "told in vain");
-        assert_eq!(one.untold(server(1), &allowed), None);
-        one.tell_anew(None);
-        assert_eq!(one.untold(server(1), &allowed), None, "the last word was that nothing is used");
+        assert!(one.untold(server(1), &allowed, None).is_some(), "told in vain");
+        assert_eq!(one.untold(server(1), &allowed, None), None);
+        one.tell_anew();
+        assert_eq!(one.untold(server(1), &allowed, None), None, "the last word was that nothing is used");
         other.take(Limit::Streams, 1, &allowed).unwrap_err();
         tokio::time::advance(Duration::from_secs(30)).await;
-        other.tell_anew(Some(Instant::now()));
+        assert_eq!(other.untold(server(2), &allowed, Some(Instant::now())), None);
         drop(other.take(Limit::Streams, 2, &allowed).unwrap());
         // A day's batches elsewhere count here beside the one of today.
         one.batch(&allowed).unwrap().stored();
         one.batch(&allowed).unwrap().stored();
         drop(one.batch(&allowed).unwrap_err());
-        let told = one.untold(server(1), &allowed).unwrap();
+        let told = one.untold(server(1), &allowed, None).unwrap();
         assert_eq!(told.batches, 2);
         other.batch(&allowed).unwrap().stored();
         other.hear(&told, &allowed);

@@ -69,14 +69,14 @@ impl Quotas {
         account
     }
 
-    /// What the other servers are told next, of so many subjects at most.
-    pub(super) fn untold(&self, me: ServerId, most: usize) -> Vec<Used> {
+    /// What the other servers are told next, of so many subjects at most. What they told before `forgotten` counts no more.
+    pub(super) fn untold(&self, me: ServerId, most: usize, forgotten: Option<Instant>) -> Vec<Used> {
         let (mut known, rules, mut untold) = (self.lock(), self.rules.0.borrow(), Vec::new());
         let count = known.accounts.len();
         let mut next = known.next.checked_rem(count).unwrap_or_default();
         for account in known.accounts.values().cycle().skip(next).take(count) {
             next += 1;
-            untold.extend(account.untold(me, &rules.of(account.subject())));
+            untold.extend(account.untold(me, &rules.of(account.subject()), forgotten));
             if untold.len() == most {
                 break;
             }
@@ -85,9 +85,9 @@ impl Quotas {
         untold
     }
 
-    /// Has the other servers be told again what they were told, and forgets what they told before this time.
-    pub(super) fn tell_anew(&self, forgotten: Option<Instant>) {
-        self.lock().accounts.values().for_each(|account| account.tell_anew(forgotten));
+    /// Has the other servers be told again what they were told.
+    pub(super) fn tell_anew(&self) {
+        self.lock().accounts.values().for_each(|account| account.tell_anew());
     }
 
     /// Counts what another server tells.

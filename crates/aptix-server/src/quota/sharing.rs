@@ -16,7 +16,7 @@ use crate::fleet::Fleet;
 use crate::store::Store;
 
 /// Subjects that are told of at once; the others come next time.
-const AT_ONCE: usize = 1000;
+const AT_ONCE: usize = 4000;
 
 /// Tells the other servers what is used of this one, and counts what they tell, for as long as it is polled.
 pub(crate) async fn share(quotas: &Quotas, store: &Arc<dyn Store>, fleet: &Fleet) -> Infallible {
@@ -35,10 +35,10 @@ pub(crate) async fn share(quotas: &Quotas, store: &Arc<dyn Store>, fleet: &Fleet
             _ = ticks.tick() => {
                 if anew.elapsed() >= lifetime {
                     anew = Instant::now();
-                    quotas.tell_anew(anew.checked_sub(2 * lifetime));
+                    quotas.tell_anew();
                 }
-                let me = fleet.me();
-                let untold = me.map(|me| quotas.untold(me, AT_ONCE)).unwrap_or_default();
+                let Some(me) = fleet.me() else { continue };
+                let untold = quotas.untold(me, AT_ONCE, Instant::now().checked_sub(2 * lifetime));
                 untold.into_iter().for_each(|used| store.tell(used));
             }
         }

@@ -113,8 +113,8 @@ async fn write_unread(
     database.counts.round_trip();
     let end = if is_written { "COMMIT" } else { "ROLLBACK" };
     let sent = database.commit(plan.send(&client, Some(begin), Some(end))).await;
-    // Whatever was refused, its last statement ended the transaction.
-    client.set_idle(!matches!(sent, Err(Fault::Unavailable(_))));
+    // Of these it is known that the transaction was begun, and its last statement ended it.
+    client.set_idle(matches!(sent, Ok(()) | Err(Fault::Locked | Fault::Changed | Fault::Conflict(_))));
     sent?;
     if is_written {
         database.counts.commit();

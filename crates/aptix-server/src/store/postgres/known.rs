@@ -36,6 +36,18 @@ enum Row {
     Request,
 }
 
+impl Key {
+    /// Bytes of its names.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Workspace(id) => id.as_str().len(),
+            Self::Batch(_) => 0,
+            Self::Session((workspace, session)) => workspace.as_str().len() + session.as_str().len(),
+            Self::Request((workspace, request)) => workspace.as_str().len() + request.as_str().len(),
+        }
+    }
+}
+
 impl Row {
     fn bytes(&self) -> usize {
         let values = match self {
@@ -46,6 +58,11 @@ impl Row {
         };
         values + BESIDE
     }
+}
+
+/// What a row takes with its key, which is there twice.
+fn size(key: &Key, row: &Row) -> usize {
+    row.bytes() + 2 * key.bytes()
 }
 
 /// A cache of the rows of the last groups, bounded in bytes: the least recently used row is dropped first.
@@ -188,7 +205,7 @@ impl Known {
 
     fn keep(&mut self, key: Key, row: Row) {
         self.forget_row(&key);
-        self.bytes += row.bytes();
+        self.bytes += size(&key, &row);
         self.uses += 1;
         self.order.insert(self.uses, key.clone());
         self.rows.insert(key, (self.uses, row));
@@ -202,7 +219,7 @@ impl Known {
     fn forget_row(&mut self, key: &Key) {
         if let Some((used, row)) = self.rows.remove(key) {
             self.order.remove(&used);
-            self.bytes -= row.bytes();
+            self.bytes -= size(key, &row);
         }
     }
 }
@@ -224,7 +241,7 @@ mod tests {
                 assert!(known.bytes <= BYTES && known.rows.len() == known.order.len());
                 assert_eq!(known.used(key(0)).is_some(), bytes < BYTES);
             }
-            assert_eq!(known.rows.values().map(|(_, row)| row.bytes()).sum::<usize>(), known.bytes);
+            assert_eq!(known.rows.iter().map(|(key, (_, row))| size(key, row)).sum::<usize>(), known.bytes);
             assert!(known.used(key(1)).is_none(), "{bytes}");
         }
         known.keep(key(0), Row::Session(None));

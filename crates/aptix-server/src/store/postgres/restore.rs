@@ -325,12 +325,21 @@ impl<'a> Import<'a> {
         }
         let sql = "UPDATE store_facts SET tokens_needed = $1";
         self.transaction.change(sql, &[&self.tokens_needed]).await?;
-        // Until PostgreSQL gathers them by itself, nothing is known of what the tables have.
-        for table in ["batches", "batch_states", "batch_blobs", "events", "blobs", "files"] {
-            self.transaction.change(&format!("ANALYZE {table}"), &[]).await?;
+        self.transaction.commit().await?;
+        if let Err(fault) = analyze(self.database).await {
+            tracing::warn!(?fault, "PostgreSQL has not counted what was restored; it does so by itself in a while");
         }
-        self.transaction.commit().await
+        Ok(())
     }
+}
+
+/// Has PostgreSQL count what the tables have: until it does so by itself, it plans as if it knew nothing of them.
+async fn analyze(database: &Database) -> Result<(), Fault> {
+    let transaction = database.begin_empty().await?;
+    for table in ["batches", "batch_states", "batch_blobs", "events", "blobs", "files"] {
+        transaction.change(&format!("ANALYZE {table}"), &[]).await?;
+    }
+    transaction.commit().await
 }
 
 /// Removes what is there after one workspace up to another one, or to the end, but for that one if it is there as it is to be; answers

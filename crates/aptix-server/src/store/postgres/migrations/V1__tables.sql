@@ -56,10 +56,23 @@ CREATE TABLE servers (
 CREATE FUNCTION require_tables(version integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     older record;
+    tries integer := 0;
 BEGIN
-    -- Nobody writes or joins meanwhile.
-    PERFORM pg_advisory_xact_lock(71820018006351);
-    LOCK TABLE servers IN SHARE ROW EXCLUSIVE MODE;
+    -- Nobody writes or joins meanwhile. Whoever wants to waits behind this, and so this waits for a moment at a time.
+    PERFORM set_config('lock_timeout', '500ms', true);
+    LOOP
+        BEGIN
+            PERFORM pg_advisory_xact_lock(71820018006351);
+            LOCK TABLE servers IN SHARE ROW EXCLUSIVE MODE;
+            EXIT;
+        EXCEPTION WHEN lock_not_available THEN
+            tries := tries + 1;
+            IF tries = 20 THEN
+                RAISE;
+            END IF;
+            PERFORM pg_sleep(2);
+        END;
+    END LOOP;
     SELECT count(*) AS servers, min(knows) AS knows, ceil(extract(epoch FROM max(until) - clock_timestamp())) AS seconds
         INTO older FROM servers WHERE until > clock_timestamp() AND knows < version;
     IF older.servers > 0 THEN
@@ -291,11 +304,13 @@ CREATE TABLE chunks (
 ALTER TABLE chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
 -- Ends the transaction of a group whose rows are not as the server expects them. Its statements are sent together, so that those behind
--- a BEGIN that failed would each be a transaction of its own: then it ends the connection, before they are carried out.
+-- a BEGIN that failed would each be a transaction of its own: then it has them all fail, and the server gives up the connection.
 CREATE FUNCTION check_known(is_known boolean) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('aptix.grouped', true) IS DISTINCT FROM 'on' THEN
-        PERFORM pg_terminate_backend(pg_backend_pid());
+        PERFORM set_config('default_transaction_read_only', 'on', false);
+        -- An error would undo that.
+        RETURN;
     END IF;
     IF is_known IS NOT TRUE THEN
         RAISE EXCEPTION 'a row is not as the server expects it' USING ERRCODE = 'XK001';
