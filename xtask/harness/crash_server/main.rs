@@ -9,8 +9,9 @@
 mod behind;
 mod calls;
 mod check;
-mod cluster;
 mod copies;
+#[path = "../database.rs"]
+mod database;
 mod feed;
 #[path = "../crash/job.rs"]
 #[expect(dead_code, reason = "other harnesses use all of it")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::check::{Depth, about};
-use crate::cluster::Cluster;
+use crate::database::Cluster;
 use crate::job::{Ending, Job};
 use crate::ledger::About;
 use crate::load::SERVED;

@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::moment::until;
-use crate::stage::PATIENCE;
+
+/// How long PostgreSQL may take to start or to follow, unless something is broken.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The user and the database.
 const NAME: &str = "aptix";
@@ -133,7 +135,7 @@ impl Drop for Cluster {
 
 /// A directory that the owner of clusters has, with a path that is short enough for a socket.
 fn home() -> Result<PathBuf> {
-    let made = finished(as_owner("mktemp", &["--directory", "/tmp/aptix-crash-XXXXXXXX"]))?;
+    let made = finished(as_owner("mktemp", &["--directory", "/tmp/aptix-harness-XXXXXXXX"]))?;
     let home = PathBuf::from(String::from_utf8(made.stdout)?.trim_end());
     // The servers reach the socket.
     finished(as_owner("chmod", &["0755", &home.display().to_string()]))?;
