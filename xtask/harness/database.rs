@@ -17,6 +17,9 @@ const NAME: &str = "aptix";
 /// What every cluster is set to, beside what PostgreSQL does by itself: it flushes every commit.
 const SETTINGS: &str = "listen_addresses = ''\nmax_connections = 200\nlogging_collector = off\n";
 
+/// How many clock ticks of `/proc` a second has, on every Linux.
+const TICKS: f64 = 100.0;
+
 /// A cluster, reached over a socket in its directory.
 pub(crate) struct Cluster {
     bin: PathBuf,
@@ -67,6 +70,43 @@ impl Cluster {
     pub(crate) fn address(all: &[&Self]) -> String {
         let hosts: Vec<_> = all.iter().map(|cluster| cluster.home.display().to_string()).collect();
         format!("postgres://{NAME}@/{NAME}?host={}", hosts.join(","))
+    }
+
+    /// The address of a new database, empty or with what another one has, to which nothing is connected.
+    pub(crate) fn create(&self, database: &str, template: Option<&str>) -> Result<String> {
+        let template = template.map(|template| format!(" TEMPLATE {template}")).unwrap_or_default();
+        self.sql("postgres", &format!("CREATE DATABASE {database}{template}"))?;
+        Ok(format!("postgres://{NAME}@/{database}?host={}", self.home.display()))
+    }
+
+    /// Bytes of its write-ahead log so far.
+    pub(crate) fn written(&self) -> Result<f64> {
+        let bytes = self.sql("postgres", "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')")?;
+        bytes.trim().parse().with_context(|| format!("expected a position of the write-ahead log, found {bytes:?}"))
+    }
+
+    /// Seconds of processor time that all of its processes took so far, each in steps of 10 ms.
+    pub(crate) fn processor_seconds(&self) -> Result<f64> {
+        let file = std::fs::read_to_string(self.home.join("data/postmaster.pid"))?;
+        let first: u32 = file.lines().next().context("PostgreSQL names its first process")?.parse()?;
+        let mut ticks = 0.0;
+        for process in std::fs::read_dir("/proc")? {
+            // A process may have ended meanwhile: its parent then has what it took.
+            let Ok(stat) = std::fs::read_to_string(process?.path().join("stat")) else { continue };
+            let Some((own, fields)) =
+                stat.split_once(' ').zip(stat.rsplit_once(')')).map(|((own, _), (_, f))| (own, f))
+            else {
+                continue;
+            };
+            let fields: Vec<f64> = fields.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
+            let is_first = own.parse() == Ok(first);
+            // Of the first process also what its children took that have ended.
+            let counted = if is_first { 10..14 } else { 10..12 };
+            if is_first || fields.first() == Some(&f64::from(first)) {
+                ticks += fields.get(counted).unwrap_or_default().iter().sum::<f64>();
+            }
+        }
+        Ok(ticks / TICKS)
     }
 
     fn data(&self) -> String {

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::repo::{capture, cargo, root, target};
+use crate::repo::{PROGRAM_FEATURES, capture, cargo, root, target};
 use crate::steps::{run, step};
 
 /// What is packed, and where the archive is put.
@@ -29,8 +29,6 @@ pub(crate) struct Args {
 const PROGRAMS: [(&str, &str); 2] = [("aptix", "aptix-client"), ("aptix-server", "aptix-server")];
 /// Each shell, with the name of its completion script.
 const COMPLETIONS: [(&str, &str); 3] = [("bash", "aptix.bash"), ("zsh", "_aptix"), ("fish", "aptix.fish")];
-/// What the programs are built with beside their default features.
-const FEATURES: &str = "aptix-server/postgres";
 /// The files of the repository that belong to a copy of the programs.
 const TEXTS: [&str; 3] = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"];
 /// The programs need no library of the system.
@@ -74,7 +72,7 @@ fn build(triple: &str) -> Result<PathBuf> {
         let mut command = cargo();
         command.env("RUSTFLAGS", STATIC);
         command.args(["build", "--locked", "--release", "--target", triple, "--config", STRIPPED]);
-        command.args(["--features", FEATURES]);
+        command.args(["--features", PROGRAM_FEATURES]);
         command.args(PROGRAMS.iter().flat_map(|(_, package)| ["--package", package]));
         run(&mut command)
     })?;

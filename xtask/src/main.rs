@@ -53,7 +53,7 @@ enum Command {
     Bench {
         /// What to measure.
         subject: harness::Subject,
-        /// Of `submit`, `end-to-end` and `idle`: `--quick`, `--passes`.
+        /// Of `submit`, `end-to-end`, `idle` and `postgres`: `--quick`, `--passes`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },

@@ -7,6 +7,9 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+/// What released programs are built with beside their default features.
+pub(crate) const PROGRAM_FEATURES: &str = "aptix-server/postgres";
+
 /// The directory of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> &'static Path {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -10,6 +10,7 @@ mod behind;
 mod calls;
 mod check;
 mod copies;
+#[expect(dead_code, reason = "benches need more than one database")]
 #[path = "../database.rs"]
 mod database;
 mod feed;

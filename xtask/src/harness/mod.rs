@@ -28,6 +28,8 @@ pub(crate) enum Subject {
     EndToEnd,
     /// Memory and processor time of a server with idle agents and watchers.
     Idle,
+    /// The PostgreSQL store beside a bare loop of the same transactions, and beside the embedded store.
+    Postgres,
 }
 
 /// Measures; only the benches of the server take arguments.
@@ -36,7 +38,7 @@ pub(crate) enum Subject {
 ///
 /// When the corpus cannot be fetched, a result is wrong, or a goal is missed.
 pub(crate) fn bench(subject: Subject, args: &[String]) -> Result<()> {
-    let is_of_server = matches!(subject, Subject::Submit | Subject::EndToEnd | Subject::Idle);
+    let is_of_server = matches!(subject, Subject::Submit | Subject::EndToEnd | Subject::Idle | Subject::Postgres);
     ensure!(is_of_server || args.is_empty(), "this bench takes no arguments");
     match subject {
         Subject::Agent => {
@@ -52,6 +54,7 @@ pub(crate) fn bench(subject: Subject, args: &[String]) -> Result<()> {
         Subject::Submit => bench_server("submit", args),
         Subject::EndToEnd => bench_server("end-to-end", args),
         Subject::Idle => bench_server("idle", args),
+        Subject::Postgres => bench_server("postgres", args),
     }
 }
 

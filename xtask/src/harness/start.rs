@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::repo::cargo;
+use crate::repo::{PROGRAM_FEATURES, cargo};
 use crate::steps::{run, step};
 
 /// How programs and harnesses that measure no time are compiled: a profile of the workspace.
@@ -36,7 +36,8 @@ pub(super) fn programs(profile: Profile) -> Result<()> {
 /// Builds the program and the server as users have them.
 pub(super) fn released() -> Result<()> {
     let bins = ["--package", "aptix-client", "--bin", "aptix", "--package", "aptix-server", "--bin", "aptix-server"];
-    step("build", || run(cargo().args(["build", "--locked", "--release"]).args(bins)))
+    let features = ["--features", PROGRAM_FEATURES];
+    step("build", || run(cargo().args(["build", "--locked", "--release"]).args(bins).args(features)))
 }
 
 /// A harness that measures time, as cargo builds benches.

@@ -29,20 +29,15 @@ pub(crate) struct Author {
     channels: Vec<Channel>,
     /// Their tokens, in turn; none where none are needed.
     tokens: Vec<MetadataValue<Ascii>>,
-    workspace: &'static str,
+    workspace: Arc<str>,
     submitted: Arc<AtomicU64>,
 }
 
 impl Author {
-    pub(crate) async fn connect(
-        address: &str,
-        connections: usize,
-        tokens: &[String],
-        workspace: &'static str,
-    ) -> Result<Self> {
+    pub(crate) async fn connect(address: &str, connections: usize, tokens: &[String], workspace: &str) -> Result<Self> {
         let channels = connect(address, connections).await?;
         let tokens = tokens.iter().map(|token| format!("Bearer {token}").parse()).collect::<Result<_, _>>()?;
-        Ok(Self { channels, tokens, workspace, submitted: Arc::default() })
+        Ok(Self { channels, tokens, workspace: workspace.into(), submitted: Arc::default() })
     }
 
     fn client(&self, writer: usize) -> Result<BatchServiceClient<Channel>> {
@@ -61,14 +56,14 @@ impl Author {
     /// Submits a new batch; answers its id.
     pub(crate) async fn submit(&self, writer: usize) -> Result<String> {
         let number = self.submitted.fetch_add(1, Ordering::Relaxed);
-        let request = self.request(writer, write_file(self.workspace, number));
+        let request = self.request(writer, write_file(&self.workspace, number));
         let answer = self.client(writer)?.submit_batch(request).await?.into_inner();
         Ok(answer.batch.context("the answer has the batch")?.batch_id)
     }
 
     /// Waits until a batch is applied, as its author does.
     pub(crate) async fn wait(&self, batch_id: String) -> Result<()> {
-        let workspace_id = self.workspace.to_owned();
+        let workspace_id = self.workspace.to_string();
         let request = v1::WatchBatchRequest { workspace_id, batch_id, ..Default::default() };
         let mut states = self.client(0)?.watch_batch(self.request(0, request)).await?.into_inner();
         while let Some(next) = states.message().await? {

@@ -22,27 +22,33 @@ const AT_MOST: f64 = 1.5;
 /// Calls of the server for one batch: submit, watch and report. Their counting cannot be turned off.
 const COUNTED_CALLS: f64 = 3.0;
 /// How long one batch may take, unless something is broken.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+pub(crate) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// A server with an agent, and who submits batches to it.
-struct Line {
+pub(crate) struct Line {
     author: Author,
     _agent: Running,
     _server: Server,
 }
 
 impl Line {
-    async fn start(place: &Path, name: &str, setup: Setup) -> Result<Self> {
+    /// Starts a server in a new directory, and an agent.
+    pub(crate) async fn start(place: &Path, name: &str, setup: Setup) -> Result<Self> {
         let place = place.join(name);
         std::fs::create_dir(&place)?;
         let server = Server::start(&place, "server", setup, "")?;
-        let (agent, _) = server.start_agent(&place)?;
+        Self::with(&place, server).await
+    }
+
+    /// Starts an agent of a server, in the directory that has the server's.
+    pub(crate) async fn with(place: &Path, server: Server) -> Result<Self> {
+        let (agent, _) = server.start_agent(place)?;
         let author = Author::connect(&server.process.address, 1, server.authors(), WORKSPACES[0]).await?;
         Ok(Self { author, _agent: agent, _server: server })
     }
 
     /// How long each of so many batches takes.
-    async fn batches(&self, count: usize) -> Result<Vec<f64>> {
+    pub(crate) async fn batches(&self, count: usize) -> Result<Vec<f64>> {
         let mut each = Vec::new();
         for _ in 0..count {
             let begin = Instant::now();

@@ -1,5 +1,5 @@
 //! Measures a real server process beside floors of the same run: what a submitted batch takes, how long it is until one is
-//! applied, and what idle streams take.
+//! applied, and what idle streams take; and the PostgreSQL store beside a bare loop of the same transactions.
 //!
 //! Passes of all rows are interleaved; figures are medians of paired ratios, each beside its goal. Only the cost of identity,
 //! quotas and metrics is a gate. On a machine with other work it is most precise with `nice -n -20`, and with `TMPDIR` on a file
@@ -9,7 +9,11 @@
 #![expect(clippy::disallowed_methods, reason = "a bench lays out the directories it works in")]
 
 mod author;
+mod bare_loop;
 mod counting;
+#[expect(dead_code, reason = "the crash harness breaks clusters")]
+#[path = "../../database.rs"]
+mod database;
 mod echo;
 mod end_to_end;
 #[expect(dead_code, reason = "the bench of the agent has another floor too")]
@@ -19,10 +23,11 @@ mod floors;
 mod goal;
 mod idle;
 mod idle_stream;
-#[expect(dead_code, reason = "harnesses wait for conditions too")]
 #[path = "../../crash/moment.rs"]
 mod moment;
 mod neighbours;
+mod postgres;
+#[expect(dead_code, reason = "the model of the scale counts bytes too")]
 mod process;
 #[expect(dead_code, reason = "other harnesses need a directory in memory")]
 #[path = "../../program.rs"]
@@ -62,6 +67,8 @@ enum Subject {
     EndToEnd,
     /// Memory and processor time of 1,000, 9,000 and 10,000 streams on which nothing happens
     Idle,
+    /// The PostgreSQL store beside a bare loop of the same transactions, the embedded store, and servers beside one server
+    Postgres,
     /// Answers each message with itself; the other benches start it
     #[value(hide = true)]
     Echo,
@@ -84,6 +91,7 @@ fn run(args: &Args) -> Result<()> {
         Subject::Submit => gate(args, &runtime.block_on(submit::measure(passes(61, 3)))?),
         Subject::EndToEnd => gate(args, &runtime.block_on(end_to_end::measure(passes(41, 2)))?),
         Subject::Idle => gate(args, &idle::measure(&runtime, args.quick)?),
+        Subject::Postgres => runtime.block_on(postgres::measure(passes(21, 2))),
         Subject::Echo => runtime.block_on(echo::serve()),
     }
 }

@@ -1,6 +1,8 @@
 //! The processes that are measured, on data directories of their own, and what the system counts of them.
 
-use std::io::{BufRead as _, BufReader};
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -26,6 +28,9 @@ const QUOTAS: &str = "calls_per_second_per_token = 1000000\n\
 
 /// How many clock ticks of `/proc` a second has, on every Linux.
 const TICKS: f64 = 100.0;
+
+/// The variable that names the database of a server.
+const STORE: &str = "APTIX_SERVER_STORE";
 
 /// A process that is killed when this is dropped.
 pub(crate) struct Running {
@@ -68,6 +73,13 @@ impl Running {
         Ok(ticks.sum::<Result<f64, _>>()? / TICKS)
     }
 
+    /// Bytes that it had the system write to disks so far, in whole pages.
+    pub(crate) fn written_bytes(&self) -> Result<f64> {
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.child.id()))?;
+        let bytes = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+        Ok(bytes.context("the system counts what is written")?.parse()?)
+    }
+
     /// KiB of memory that it has at present.
     pub(crate) fn memory_kib(&self) -> Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
@@ -80,6 +92,7 @@ impl Running {
 pub(crate) struct Server {
     pub(crate) process: Running,
     pub(crate) tokens: Option<Tokens>,
+    log: PathBuf,
 }
 
 /// The secrets of those who call.
@@ -106,24 +119,49 @@ pub(crate) enum Setup {
 impl Server {
     /// Starts a server in a new directory of this name, with more lines of configuration.
     pub(crate) fn start(place: &Path, name: &str, setup: Setup, config: &str) -> Result<Self> {
-        let directory = place.join(name);
-        std::fs::create_dir(&directory)?;
-        let data = directory.join("data");
+        let data = place.join(name).join("data");
+        std::fs::create_dir_all(&data)?;
         for workspace in WORKSPACES {
-            administer(&data, &["workspace", "create", workspace])?;
+            administer((&data, None), &["workspace", "create", workspace])?;
         }
+        Self::start_on(place, name, setup, config, None)
+    }
+
+    /// The same on a database, if one is named; makes no workspaces.
+    pub(crate) fn start_on(place: &Path, name: &str, setup: Setup, config: &str, store: Option<&str>) -> Result<Self> {
+        let directory = place.join(name);
+        let data = directory.join("data");
+        std::fs::create_dir_all(&data)?;
         let (guards, tokens) = match setup {
             Setup::Bare => (String::new(), None),
-            Setup::Guarded => ("metrics = \"127.0.0.1:0\"\n".to_owned(), Some(make_tokens(&data)?)),
+            Setup::Guarded => ("metrics = \"127.0.0.1:0\"\n".to_owned(), Some(make_tokens((&data, store))?)),
         };
         let file = directory.join("server.toml");
         std::fs::write(&file, format!("{guards}{QUOTAS}{config}"))?;
         let mut command = Command::new(program("aptix-server")?);
         private(&mut command, &directory);
+        command.envs(store.map(|store| (STORE, store)));
         command.args(["--listen", "127.0.0.1:0", "--data-dir"]).arg(&data).arg("--config").arg(&file);
         command.stderr(std::fs::File::create(directory.join("server.log"))?);
         let process = Running::listen(command).with_context(|| log(&directory, "server.log"))?;
-        Ok(Self { process, tokens })
+        Ok(Self { process, tokens, log: directory.join("server.log") })
+    }
+
+    /// What its metrics are now, by name, added up over their labels; there are none unless its configuration has them scraped.
+    pub(crate) fn metrics(&self) -> Result<BTreeMap<String, f64>> {
+        let log = std::fs::read_to_string(&self.log)?;
+        let line = log.lines().find(|line| line.contains("metrics can be scraped"));
+        let (_, address) = line.and_then(|line| line.rsplit_once("address=")).context("no metrics can be scraped")?;
+        let mut stream = TcpStream::connect(address.trim())?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        let mut metrics = BTreeMap::new();
+        for (name, value) in text.lines().filter_map(|line| line.rsplit_once(' ')) {
+            let name = name.split_once('{').map_or(name, |(name, _)| name);
+            *metrics.entry(name.to_owned()).or_default() += value.parse::<f64>().unwrap_or_default();
+        }
+        Ok(metrics)
     }
 
     /// The tokens of its authors; none where it needs none.
@@ -147,9 +185,9 @@ impl Server {
     }
 }
 
-fn make_tokens(data: &Path) -> Result<Tokens> {
+fn make_tokens(on: (&Path, Option<&str>)) -> Result<Tokens> {
     let make = |name: &str, role, workspace| {
-        administer(data, &["token", "create", "--workspace", workspace, "--role", role, "--name", name])
+        administer(on, &["token", "create", "--workspace", workspace, "--role", role, "--name", name])
     };
     let [quiet, noisy] = WORKSPACES;
     Ok(Tokens {
@@ -162,9 +200,10 @@ fn make_tokens(data: &Path) -> Result<Tokens> {
     })
 }
 
-/// What a command of the server prints.
-fn administer(data: &Path, arguments: &[&str]) -> Result<String> {
+/// What a command of the server prints about a data directory, or a database.
+pub(crate) fn administer((data, store): (&Path, Option<&str>), arguments: &[&str]) -> Result<String> {
     let mut command = Command::new(program("aptix-server")?);
+    command.envs(store.map(|store| (STORE, store)));
     let output = command.args(arguments).arg("--data-dir").arg(data).stdin(Stdio::null()).output()?;
     ensure!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim_end());
     Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())

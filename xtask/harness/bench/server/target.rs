@@ -19,6 +19,8 @@ pub(crate) enum Target {
     Log(RawLog),
     /// The server.
     Server(Author),
+    /// Servers: each writer has an author of its own, one after the other.
+    Servers(Vec<Author>),
 }
 
 impl Target {
@@ -32,6 +34,10 @@ impl Target {
             }
             Self::Log(log) => log.append(prost::Message::encode_to_vec(&request())).await,
             Self::Server(author) => author.submit(writer).await.map(drop),
+            Self::Servers(authors) => {
+                let author = authors.get(writer % authors.len().max(1)).context("an author is connected")?;
+                author.submit(0).await.map(drop)
+            }
         }
     }
 }
