@@ -57,6 +57,12 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Measure unit costs, compare a simulation of servers and databases with real processes, and print what a million agents take.
+    Scale {
+        /// `--quick` (measures nothing), `--write`, `--passes`, `--agents`, `--rate`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Kill, fail and cut the power of what writes files, or with `server` of the server; `-- --help` lists the ways.
     Crash {
         /// `server` for the server's harness; arguments of the harness: suites, `--long`, `--cycles`, `--seed`.
@@ -118,6 +124,7 @@ fn run() -> anyhow::Result<()> {
         Command::Demo => demo::demo(),
         Command::Dist(args) => dist::dist(&args),
         Command::Bench { subject, args } => harness::bench(subject, &args),
+        Command::Scale { args } => harness::scale(&args),
         Command::Crash { args } => harness::crash(&args),
         Command::Answers { args } => harness::answers(&args),
         Command::Replay(args) => harness::replay::replay(&args),

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::harness::start::build;
-use crate::harness::{answers, crash, differ, prepared, replay, simulate};
+use crate::harness::{answers, crash, differ, prepared, replay, scale, simulate};
 use crate::repo::{capture, cargo, target, write_file};
 use crate::steps::{run, step};
 use crate::{node, python, toolchains};
@@ -36,6 +36,7 @@ pub(crate) fn test() -> Result<()> {
     differ(&["--seed", &SEED.to_string()])?;
     prepared(&["--seed", &SEED.to_string()])?;
     simulate(&["--seed", &SEED.to_string()])?;
+    scale(&["--quick"])?;
     step("tests", tests)
 }
 

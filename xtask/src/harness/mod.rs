@@ -63,6 +63,20 @@ fn bench_server(subject: &str, args: &[String]) -> Result<()> {
     step(&format!("bench {subject}"), || run(optimized("server").arg(subject).args(args)))
 }
 
+/// Measures what batches cost and compares the simulation of servers and databases with real processes; with `--quick` only checks the
+/// simulation.
+///
+/// # Errors
+///
+/// When the simulation lacks a property, or differs from the real processes by too much.
+pub(crate) fn scale(args: &[impl AsRef<OsStr>]) -> Result<()> {
+    if args.iter().any(|arg| arg.as_ref() == "--quick") {
+        return step("scale (with measured costs: cargo xtask scale)", || run(debug("scale").args(args)));
+    }
+    start::released()?;
+    step("scale", || run(optimized("scale").args(args)))
+}
+
 /// Builds the programs and lets a crash harness kill them: that of the server if the first argument is `server`.
 ///
 /// # Errors
