@@ -25,20 +25,23 @@ pub(crate) const SERVERS: usize = 3;
 struct Arrangement<'a> {
     name: &'static str,
     servers: Servers<'a>,
-    flush: f64,
+    /// Whether its log overwrites files, and how long flushes took in each pass.
+    overwrites: bool,
+    flushes: Vec<f64>,
     fitted: Vec<(usize, Measured)>,
     compared: Vec<(usize, Measured)>,
 }
 
 impl<'a> Arrangement<'a> {
-    async fn new(name: &'static str, servers: Servers<'a>, flush: f64) -> Result<Self> {
+    async fn new(name: &'static str, servers: Servers<'a>, overwrites: bool) -> Result<Self> {
         let of = |writers: [usize; 3]| writers.into_iter().map(|writers| (writers, Measured::default())).collect();
         // The first groups prepare statements and make tables.
         servers.submit(64, &mut Measured::default()).await?;
-        Ok(Self { name, servers, flush, fitted: of(FITTED), compared: of(COMPARED) })
+        Ok(Self { name, servers, overwrites, flushes: Vec::new(), fitted: of(FITTED), compared: of(COMPARED) })
     }
 
-    async fn pass(&mut self) -> Result<()> {
+    async fn pass(&mut self, place: &Path) -> Result<()> {
+        self.flushes.push(flush_seconds(place, self.overwrites)?);
         for (writers, measured) in self.fitted.iter_mut().chain(&mut self.compared) {
             self.servers.submit(*writers, measured).await?;
         }
@@ -101,17 +104,15 @@ impl Compared {
 /// When a case cannot be run.
 pub(crate) async fn compare(place: &Path, cluster: &Cluster, passes: usize) -> Result<Compared> {
     let (one, several) = (cluster.create("one", None)?, cluster.create("several", None)?);
-    let appended = flush_seconds(place, false)?;
-    let overwritten = flush_seconds(place, true)?;
     let servers = Servers::start(place, "embedded", 1, None).await?;
-    let mut embedded = Arrangement::new("one server, embedded store", servers, appended).await?;
+    let mut embedded = Arrangement::new("one server, embedded store", servers, false).await?;
     let servers = Servers::start(place, "one", 1, Some((cluster, &one))).await?;
-    let mut postgres = Arrangement::new("one server on PostgreSQL", servers, overwritten).await?;
+    let mut postgres = Arrangement::new("one server on PostgreSQL", servers, true).await?;
     let servers = Servers::start(place, "several", SERVERS, Some((cluster, &several))).await?;
-    let mut company = Arrangement::new("three servers on one PostgreSQL database", servers, overwritten).await?;
+    let mut company = Arrangement::new("three servers on one PostgreSQL database", servers, true).await?;
     for _ in 0..passes {
         for arrangement in [&mut embedded, &mut postgres, &mut company] {
-            arrangement.pass().await?;
+            arrangement.pass(place).await?;
         }
     }
     let hear = hear(&company.servers, passes).await?;
@@ -120,7 +121,7 @@ pub(crate) async fn compare(place: &Path, cluster: &Cluster, passes: usize) -> R
     );
     let (mut costs, mut apart) = (Vec::new(), 0.0_f64);
     for arrangement in [&embedded, &postgres, &company] {
-        let fitted = fit(&arrangement.fitted, arrangement.servers.all.len(), arrangement.flush);
+        let fitted = fit(&arrangement.fitted, arrangement.servers.all.len(), median(arrangement.flushes.clone()));
         apart = apart.max(arrangement.compare(fitted));
         costs.push(StoreCosts { submit_bytes: arrangement.servers.submit_bytes().await?, ..fitted.costs });
     }
@@ -143,7 +144,7 @@ async fn hear(servers: &Servers<'_>, passes: usize) -> Result<f64> {
 fn flush_seconds(place: &Path, is_overwritten: bool) -> Result<f64> {
     use std::io::{Seek as _, Write as _};
     const PAGE: [u8; 4096] = [1; 4096];
-    const TIMES: usize = 200;
+    const TIMES: usize = 20;
     let mut file = tempfile::tempfile_in(place)?;
     if is_overwritten {
         for _ in 0..TIMES {

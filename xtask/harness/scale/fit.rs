@@ -12,16 +12,30 @@ const ROUNDS: usize = 5;
 /// Bytes a second of the log's disk where it is no bound.
 const UNBOUNDED: f64 = 1e12;
 
-/// The costs of a store, and how many times as long its work takes while other programs use the same processors.
+/// The costs of a store, and how many times as long its work takes because processors are shared, with few writers and with many: few leave
+/// processors idle, so that other programs, and the second thread of a core, slow them less.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fitted {
     pub(crate) costs: StoreCosts,
-    pub(crate) slowdown: f64,
+    slowdown: [f64; 2],
+}
+
+/// Between how many writers the slowdown changes.
+const FEW: f64 = 2.0;
+const MANY: f64 = 32.0;
+
+impl Fitted {
+    /// The slowdown with so many writers, which is linear in the part that each has of all.
+    fn slowdown(&self, writers: usize) -> f64 {
+        let part = |writers: f64| 1.0 / writers.clamp(FEW, MANY);
+        let [few, many] = self.slowdown;
+        many + (few - many) * (part(writers as f64) - part(MANY)) / (part(FEW) - part(MANY))
+    }
 }
 
 /// Fits the costs of `servers` servers on one store to three cases, from few writers to many. The costs of a batch and of a group are the line through
 /// what each batch took beside how many shared a group; the slowdown follows from the case with the most writers, what a group waits
-/// for from the one between, and what a call waits for from that with the fewest.
+/// for from the one between (less than a flush where the disk was busier when flushes were timed), and what a call waits for from that with the fewest.
 pub(crate) fn fit(cases: &[(usize, Measured)], servers: usize, flush: f64) -> Fitted {
     let each: Vec<_> = cases.iter().map(|(writers, measured)| (*writers, measured.each())).collect();
     let through = |of: fn(&Measured) -> f64| line(each.iter().map(|(_, each)| (1.0 / each.groups, of(each))).collect());
@@ -39,20 +53,35 @@ pub(crate) fn fit(cases: &[(usize, Measured)], servers: usize, flush: f64) -> Fi
         flush,
         ..StoreCosts::default()
     };
-    let mut fitted = Fitted { costs, slowdown: 1.0 };
+    let mut fitted = Fitted { costs, slowdown: [1.0; 2] };
     let [(few, of_few), (some, of_some), (many, of_many)] = each.as_slice() else { return fitted };
     for _ in 0..ROUNDS {
-        fitted.slowdown = narrowed((0.2, 8.0), |slowdown| {
-            simulated(Fitted { slowdown, ..fitted }, servers, *many) > median(of_many.rates.clone())
+        let [few_slowdown, _] = fitted.slowdown;
+        let of_many_writers = |slowdown| Fitted { slowdown: [few_slowdown, slowdown], ..fitted };
+        let slowdown = narrowed((0.2, 8.0), |slowdown| {
+            simulated(of_many_writers(slowdown), servers, *many) > median(of_many.rates.clone())
         });
-        fitted.costs.group_wait = narrowed((0.0, 0.05), |group_wait| {
-            let costs = StoreCosts { group_wait, ..fitted.costs };
-            simulated(Fitted { costs, ..fitted }, servers, *some) > median(of_some.rates.clone())
-        });
-        fitted.costs.call_wait = narrowed((0.0, 0.05), |call_wait| {
+        fitted = of_many_writers(slowdown);
+        let of_group = |time: f64| {
+            let costs = StoreCosts { flush: flush.min(time), group_wait: (time - flush).max(0.0), ..fitted.costs };
+            Fitted { costs, ..fitted }
+        };
+        let time =
+            narrowed((0.0, 0.05), |time| simulated(of_group(time), servers, *some) > median(of_some.rates.clone()));
+        fitted = of_group(time);
+        // Few are slowed as much as many, and wait beside; or they are slowed less.
+        let of_few_writers = |(less, call_wait)| {
             let costs = StoreCosts { call_wait, ..fitted.costs };
-            simulated(Fitted { costs, ..fitted }, servers, *few) > median(of_few.rates.clone())
-        });
+            Fitted { costs, slowdown: [less, slowdown] }
+        };
+        let is_too_fast =
+            |few_writers| simulated(of_few_writers(few_writers), servers, *few) > median(of_few.rates.clone());
+        let few_writers = if is_too_fast((slowdown, 0.0)) {
+            (slowdown, narrowed((0.0, 0.05), |wait| is_too_fast((slowdown, wait))))
+        } else {
+            (narrowed((0.2, slowdown), |less| is_too_fast((less, 0.0))), 0.0)
+        };
+        fitted = of_few_writers(few_writers);
     }
     fitted
 }
@@ -66,7 +95,7 @@ fn simulated(fitted: Fitted, servers: usize, writers: usize) -> f64 {
 pub(crate) fn small(fitted: Fitted, servers: usize, writers: usize) -> Layout {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     Layout {
-        costs: fitted.costs.slowed(fitted.slowdown),
+        costs: fitted.costs.slowed(fitted.slowdown(writers)),
         agents: None,
         servers,
         machines: Machines::One(processors),

@@ -2,8 +2,8 @@
 //!
 //! An author calls a server. The server works on the call and queues a write; its one writer takes everything that waits into a group, which
 //! costs the server and the database processor time, waits, and is flushed, together with the groups of other servers that wait for the same
-//! disk. Then the server answers the author and sends the batch to its agent, which reports: a second write. Every duration is drawn around its
-//! mean from a seed, so that a run can be repeated.
+//! disk. Then the server answers the author and sends the batch to its agent, which reports: a second write, before which the database works on
+//! uploads and reads. Every duration is drawn around its mean from a seed, so that a run can be repeated.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -101,6 +101,8 @@ enum Job {
     /// A server takes a write, and answers it.
     Receive(usize, Write),
     Answer(usize, Write),
+    /// The database does what belongs to a report and needs no group: uploads and reads.
+    Aside(usize),
     /// A server prepares its group, and the database carries it out.
     Group(usize),
     Rows(usize),
@@ -283,6 +285,7 @@ impl<'a> Simulation<'a> {
         let of_server = |server| if matches!(self.layout.machines, Machines::One(_)) { 0 } else { 2 + server };
         let of_batch = |batch: usize| of_server(self.batches.get(batch).map_or(0, |batch| batch.server));
         let agents = self.layout.agents.unwrap_or_default();
+        let database = usize::from(!matches!(self.layout.machines, Machines::One(_)));
         match job {
             Job::Call(_) => (0, costs.author_call),
             Job::Receive(batch, Write::Submit) => (of_batch(batch), costs.server_submit / 2.0),
@@ -290,13 +293,10 @@ impl<'a> Simulation<'a> {
             Job::Answer(batch, Write::Submit) => (of_batch(batch), costs.server_submit / 2.0 + agents.push),
             Job::Answer(batch, Write::Report) => (of_batch(batch), agents.report / 2.0),
             Job::Group(server) => (of_server(server), costs.server_group),
+            Job::Aside(_) => (database, (agents.database_report - costs.database_row).max(0.0)),
             Job::Rows(server) => {
-                let database = usize::from(!matches!(self.layout.machines, Machines::One(_)));
-                let group = self.servers.get(server).map_or(&[][..], |server| &server.group);
-                let reports = group.iter().filter(|(_, write)| *write == Write::Report).count() as f64;
-                let submits = group.len() as f64 - reports;
-                let rows = submits * costs.database_row + reports * agents.database_report;
-                (database, costs.database_group + rows)
+                let rows = self.servers.get(server).map_or(0, |server| server.group.len()) as f64;
+                (database, costs.database_group + rows * costs.database_row)
             }
         }
     }
@@ -364,7 +364,8 @@ impl<'a> Simulation<'a> {
                 let wait = self.layout.costs.group_wait * self.spread();
                 self.plan(wait, Event::Waited(server));
             }
-            Job::Answer(batch, Write::Submit) if self.layout.agents.is_some() => self.send(batch, Write::Report),
+            Job::Answer(batch, Write::Submit) if self.layout.agents.is_some() => self.work_on(Job::Aside(batch)),
+            Job::Aside(batch) => self.send(batch, Write::Report),
             Job::Answer(batch, _) => self.end(batch),
         }
     }

@@ -122,10 +122,12 @@ pub(crate) async fn agents(
         .await
         .context("the agent does not serve")??;
     let life = scene.batches(&author, true).await?;
-    drop(agent);
+    drop((agent, scene));
     let report = life.server - costs.server_submit - life.groups * costs.server_group - push;
     let database_report = life.database - costs.database_row - life.groups * costs.database_group;
-    let (stream_bytes, idle) = streams(&scene.server).await?;
+    // A server that did nothing before: memory that it has from other work would hide what streams take.
+    let idle = start("idle", store.map(|(_, [_, applied])| applied))?;
+    let (stream_bytes, idle) = streams(&idle.server).await?;
     Ok(AgentCosts {
         push,
         report: report.max(0.0),
