@@ -91,8 +91,7 @@ where
     let Changeable { approvals, quotas, retention, origins, fleet } = changeable.into();
     let (fleet, dispatcher) = dispatcher(&store, &options, (approvals, fleet)).await;
     let registry = Registry::load(Arc::clone(&store)).await.map_err(ServeError::Tokens)?;
-    let quotas = Quotas::new(quotas);
-    let identity = (Arc::clone(&registry), Arc::clone(&fleet));
+    let (quotas, identity) = (Quotas::new(quotas), (Arc::clone(&registry), Arc::clone(&fleet)));
     let admission = Admission::new(options, dispatcher.closing(), identity, Arc::clone(&quotas));
     dispatcher.look_at_disk().await;
     let (health, health_service) = Health::begin(dispatcher.low_disk()).await;

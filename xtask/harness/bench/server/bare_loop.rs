@@ -1,9 +1,9 @@
 //! The least that PostgreSQL takes to keep batches: a loop that makes the transactions of the server's store, and nothing else.
 //!
 //! Each transaction is one group of batches, each of another workspace. It locks the rows of the workspaces, looks the request ids up,
-//! changes the rows of the workspaces, and adds the rows of the batches, their events and their request ids: one prepared statement for each
-//! kind of row, all of them sent together with the commit. The tables are copies of those that the server made, and the bytes of each row are
-//! those of the newest row that a server stored.
+//! changes the rows of the workspaces, and adds the rows of the batches, which have their first events: prepared statements, all of
+//! them sent together with the commit. The tables are copies of those that the server made, and the bytes of each row are those of the newest
+//! row that a server stored.
 
 use anyhow::{Context, Result};
 use tokio::task::JoinSet;
@@ -11,18 +11,15 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Statement};
 
 /// Columns that are not the same in all rows, with their types: the first parameters of every statement.
-const KEYS: [(&[&str], &str); 4] = [
-    (&["id", "batch"], "text"),
-    (&["workspace"], "text"),
-    (&["first", "newest", "revision"], "bigint"),
-    (&["request"], "text"),
-];
-/// What a submitted batch adds rows to.
-const TABLES: [&str; 3] = ["batches", "events", "requests"];
+const KEYS: [(&str, &str); 4] = [("id", "text"), ("workspace", "text"), ("first", "bigint"), ("request", "text")];
+/// What a submitted batch adds a row to.
+const TABLE: &str = "batches";
 const LOCK: &str = "SELECT name, known, deleting, newest, digest, epoch, secret, roots, open_batches, used_bytes, sessions \
     FROM workspaces WHERE name = ANY($1::text[]) ORDER BY name FOR NO KEY UPDATE";
-const LOOK_UP: &str = "SELECT r.workspace, r.request, r.batch FROM unnest($1::text[], $2::text[]) AS n(workspace, request) \
-    JOIN requests r USING (workspace, request)";
+const LOOK_UP: &str = "WITH n AS (SELECT * FROM unnest($1::text[], $2::text[]) AS n(workspace, request)) \
+    SELECT b.id FROM n JOIN batches b ON b.workspace = n.workspace AND b.request = n.request \
+        AND hashtextextended(b.workspace || ' ' || b.request, 0) = hashtextextended(n.workspace || ' ' || n.request, 0) \
+    UNION ALL SELECT f.batch FROM n JOIN freed_requests f USING (workspace, request)";
 const CHANGE: &str = "UPDATE workspaces w SET known = true, newest = n.newest, digest = $3, open_batches = w.open_batches + 1, \
     used_bytes = w.used_bytes + $4 FROM unnest($1::text[], $2::bigint[]) AS n(name, newest) WHERE w.name = n.name";
 const CREATE: &str = "INSERT INTO workspaces (name) SELECT unnest($1::text[])";
@@ -36,13 +33,13 @@ pub(crate) struct BareLoop {
     lock: Statement,
     look_up: Statement,
     change: Statement,
-    inserts: Vec<Insert>,
+    insert: Insert,
     /// How many batches were added.
     added: u64,
     _connection: JoinSet<()>,
 }
 
-/// Adds rows to one table.
+/// Adds rows.
 struct Insert {
     statement: Statement,
     /// The bytes of a row.
@@ -65,13 +62,12 @@ impl BareLoop {
         let stored = connect(stored, &mut tasks).await?;
         let workspaces: Vec<_> = (0..workspaces).map(|each| format!("bare-{number}-{each}")).collect();
         client.execute(CREATE, &[&workspaces]).await?;
-        let mut inserts = Vec::new();
-        for table in TABLES {
-            inserts.push(Insert::prepare(&client, &stored, table).await?);
-        }
+        // What the server has set for the same statements: they find their rows by an index.
+        client.batch_execute("SET enable_seqscan = off; SET jit = off").await?;
+        let insert = Insert::prepare(&client, &stored).await?;
         let (lock, look_up) = (client.prepare(LOCK).await?, client.prepare(LOOK_UP).await?);
         let change = client.prepare(CHANGE).await?;
-        Ok(Self { client, number, workspaces, lock, look_up, change, inserts, added: 0, _connection: tasks })
+        Ok(Self { client, number, workspaces, lock, look_up, change, insert, added: 0, _connection: tasks })
     }
 
     /// Adds so many batches in groups of one size.
@@ -88,26 +84,12 @@ impl BareLoop {
     async fn commit(&mut self, size: usize) -> Result<()> {
         let group = self.group(size);
         let (digest, bytes) = (vec![0_u8; 32], 5_000_i64);
-        let values: Vec<Vec<Vec<&[u8]>>> = self.inserts.iter().map(|insert| insert.columns(size)).collect();
-        let inserts = async {
-            let mut added = Vec::new();
-            for (insert, columns) in self.inserts.iter().zip(&values) {
-                let mut all: Vec<&(dyn ToSql + Sync)> =
-                    vec![&group.ids, &group.workspaces, &group.revisions, &group.requests];
-                all.extend(columns.iter().map(|column| column as &(dyn ToSql + Sync)));
-                added.push((&insert.statement, all));
-            }
-            let [first, second, third] = added.as_slice() else { anyhow::bail!("three tables get rows") };
-            let added = tokio::try_join!(
-                biased;
-                self.client.execute(first.0, &first.1),
-                self.client.execute(second.0, &second.1),
-                self.client.execute(third.0, &third.1),
-                self.client.batch_execute("COMMIT"),
-            );
-            added?;
-            anyhow::Ok(())
-        };
+        let columns = self.insert.columns(size);
+        let mut values: Vec<&(dyn ToSql + Sync)> =
+            vec![&group.ids, &group.workspaces, &group.revisions, &group.requests];
+        values.extend(columns.iter().map(|column| column as &(dyn ToSql + Sync)));
+        let insert = async { Ok(self.client.execute(&self.insert.statement, &values).await.map(drop)?) };
+        let commit = async { anyhow::Ok(self.client.batch_execute("COMMIT").await?) };
         let begin = async { Ok(self.client.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED").await?) };
         let lock = async { Ok(self.client.query(&self.lock, &[&group.workspaces]).await.map(drop)?) };
         let look_up =
@@ -116,7 +98,7 @@ impl BareLoop {
             let values: [&(dyn ToSql + Sync); 4] = [&group.workspaces, &group.revisions, &digest, &bytes];
             Ok(self.client.execute(&self.change, &values).await.map(drop)?)
         };
-        tokio::try_join!(biased; begin, lock, look_up, change, inserts)?;
+        tokio::try_join!(biased; begin, lock, look_up, change, insert, commit)?;
         self.added += size as u64;
         Ok(())
     }
@@ -137,9 +119,9 @@ impl BareLoop {
 }
 
 impl Insert {
-    /// Prepares a statement that adds rows like the newest one of a table: a column of `bytea` is sent with each row, and what is neither that
+    /// Prepares a statement that adds rows like the newest one that is stored: a column of `bytea` is sent with each row, and what is neither that
     /// nor a key is part of the statement.
-    async fn prepare(client: &Client, stored: &Client, table: &str) -> Result<Self> {
+    async fn prepare(client: &Client, stored: &Client) -> Result<Self> {
         let sql = "SELECT column_name::text, data_type::text FROM information_schema.columns \
             WHERE table_schema = current_schema() AND table_name = $1 AND is_generated = 'NEVER' ORDER BY ordinal_position";
         let (mut columns, mut values, mut types, mut names) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -148,10 +130,10 @@ impl Insert {
             names.push(format!("k{index}"));
         }
         let mut sample = Vec::new();
-        for row in stored.query(sql, &[&table]).await? {
+        for row in stored.query(sql, &[&TABLE]).await? {
             let (column, of): (String, String) = (row.try_get(0)?, row.try_get(1)?);
-            let newest = |value: &str| format!("SELECT {value} FROM {table} ORDER BY ctid DESC LIMIT 1");
-            let key = KEYS.iter().position(|(columns, _)| columns.contains(&column.as_str()));
+            let newest = |value: &str| format!("SELECT {value} FROM {TABLE} ORDER BY ctid DESC LIMIT 1");
+            let key = KEYS.iter().position(|(key, _)| *key == column);
             values.push(match key {
                 Some(index) => format!("n.k{index}::{of}"),
                 None if of == "bytea" => {
@@ -171,7 +153,7 @@ impl Insert {
         }
         let (columns, values, types, names) =
             (columns.join(", "), values.join(", "), types.join(", "), names.join(", "));
-        let insert = format!("INSERT INTO {table} ({columns}) SELECT {values} FROM unnest({types}) AS n({names})");
+        let insert = format!("INSERT INTO {TABLE} ({columns}) SELECT {values} FROM unnest({types}) AS n({names})");
         let statement = client.prepare(&insert).await.with_context(|| format!("{insert} cannot be prepared"))?;
         Ok(Self { statement, sample })
     }
