@@ -23,6 +23,7 @@ pub mod room;
 pub mod secret;
 pub mod serve;
 pub mod service;
+mod shared_quotas;
 pub mod steady_clock;
 pub mod store;
 pub mod ticket;

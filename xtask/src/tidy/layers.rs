@@ -47,7 +47,7 @@ pub(super) const LAYERS: [(&str, &str); 6] = [
         base: mint secret steady_clock metrics quota tls listen log_limit caller descriptors room ticket turns waited cpu_pool web_origins
         store
         fleet
-        retention
+        retention | shared_quotas
         dispatcher
         identity | blob_sweep
         options

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use aptix_model::id::Uuid;
 use tokio::time::Instant;
 
-use crate::store::fleet::{InUse, ServerId, Used as Told};
-
+use super::used::{InUse, Used as Told};
 use super::{Allowance, IN_USE, Limit, OverLimit, Subject};
 
 /// A change of so many parts of a limit is not told to the other servers.
@@ -31,7 +31,7 @@ struct Uses {
     /// Bytes that are about to be stored.
     storing: u64,
     /// What is used of the other servers, and when they told it.
-    others: HashMap<ServerId, (InUse, Instant)>,
+    others: HashMap<Uuid, (InUse, Instant)>,
     untold: Untold,
 }
 
@@ -233,7 +233,7 @@ impl Account {
 impl Account {
     /// What the other servers are told of it next, if they do not know.
     /// What others told before `forgotten` counts no more.
-    pub(super) fn untold(&self, server: ServerId, allowed: &Allowance, forgotten: Option<Instant>) -> Option<Told> {
+    pub(super) fn untold(&self, server: Uuid, allowed: &Allowance, forgotten: Option<Instant>) -> Option<Told> {
         let mut uses = self.lock();
         uses.others.retain(|_, (_, at)| Some(*at) > forgotten);
         uses.measure(Instant::now());
@@ -243,7 +243,7 @@ impl Account {
         let now = uses.now;
         (uses.untold.told, uses.untold.is_stale) = (now, false);
         let batches = std::mem::take(&mut uses.untold.batches);
-        Some(Told { server, subject: self.subject.to_string(), now, batches })
+        Some(Told { server, subject: self.subject.clone(), now, batches })
     }
 
     /// Has the other servers be told again what they were told.
@@ -412,8 +412,8 @@ mod tests {
         }
     }
 
-    fn server(number: usize) -> ServerId {
-        ServerId(aptix_model::id::Uuid::from_u128(number as u128))
+    fn server(number: usize) -> Uuid {
+        Uuid::from_u128(number as u128)
     }
 
     /// What is used less, and what a server used that is not heard of any more, is known of in the end, also if it was told in vain.

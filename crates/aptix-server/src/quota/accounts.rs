@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aptix_model::id::{TokenName, WorkspaceId};
+use aptix_model::id::{TokenName, Uuid, WorkspaceId};
 
 use super::account::{Account, Held, Reserved};
 use tokio::time::Instant;
 
-use crate::store::fleet::{ServerId, Used};
-
+use super::used::Used;
 use super::{Allowance, CurrentRules, Limit, OverLimit, Subject};
 
 /// Accounts that are kept before those are looked for that are not in use.
@@ -70,7 +69,7 @@ impl Quotas {
     }
 
     /// What the other servers are told next, of so many subjects at most. What they told before `forgotten` counts no more.
-    pub(super) fn untold(&self, me: ServerId, most: usize, forgotten: Option<Instant>) -> Vec<Used> {
+    pub(crate) fn untold(&self, me: Uuid, most: usize, forgotten: Option<Instant>) -> Vec<Used> {
         let (mut known, rules, mut untold) = (self.lock(), self.rules.0.borrow(), Vec::new());
         let count = known.accounts.len();
         let mut next = known.next.checked_rem(count).unwrap_or_default();
@@ -86,16 +85,14 @@ impl Quotas {
     }
 
     /// Has the other servers be told again what they were told.
-    pub(super) fn tell_anew(&self) {
+    pub(crate) fn tell_anew(&self) {
         self.lock().accounts.values().for_each(|account| account.tell_anew());
     }
 
     /// Counts what another server tells.
-    pub(super) fn hear(&self, used: &Used) {
-        if let Ok(subject) = used.subject.parse::<Subject>() {
-            let allowed = self.allowed(&subject);
-            self.account(subject).hear(used, &allowed);
-        }
+    pub(crate) fn hear(&self, used: &Used) {
+        let allowed = self.allowed(&used.subject);
+        self.account(used.subject.clone()).hear(used, &allowed);
     }
 
     /// The limits of a call: those of its token, if it has one, and of the workspace that it names.

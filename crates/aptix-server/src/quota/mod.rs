@@ -4,7 +4,7 @@
 
 mod account;
 mod accounts;
-pub(crate) mod sharing;
+pub mod used;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -13,6 +13,7 @@ use aptix_model::record::UnixMillis;
 use tokio::sync::broadcast;
 
 use super::lease::Lease;
+use crate::quota::used::Used;
 
 /// Names a server while it lives. One that counted as dead comes back under another name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -119,34 +120,8 @@ pub enum Hint {
     Anything,
 }
 
-/// What a holder of a token, or the callers of a workspace, use of one server.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Used {
-    /// The server.
-    pub server: ServerId,
-    /// Who uses it: `token:` or `workspace:`, and the name.
-    pub subject: String,
-    /// What is used of it now.
-    pub now: InUse,
-    /// Batches that were stored since it was told last.
-    pub batches: u64,
-}
-
 /// What other servers tell from now on of what is used of them. A receiver that is too slow loses some.
 pub type UsedByOthers = broadcast::Receiver<Used>;
-
-/// What is used of a server at one time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct InUse {
-    /// Calls a second.
-    pub calls: u64,
-    /// Open streams.
-    pub streams: u64,
-    /// Bytes of messages in flight.
-    pub bytes: u64,
-    /// Questions to an agent.
-    pub questions: u64,
-}
 
 /// The hints from now on. A receiver that is too slow loses some, and is told so.
 pub type Hints = broadcast::Receiver<Hint>;

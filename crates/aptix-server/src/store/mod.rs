@@ -26,13 +26,14 @@ use self::deletion::Deletion;
 pub use self::error::StoreError;
 pub use self::file::{CloudFile, FileUpdate, Twins};
 use self::fleet::{
-    Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, Used, UsedByOthers,
+    Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, UsedByOthers,
 };
 pub use self::lease::{Lease, LeaseProof};
 use self::retention::{Age, Retained, Retention};
 use self::session::{ModeChange, ModeChanged, SessionState};
 pub use self::space::Space;
 pub use self::step::{LocalAppended, LocalBatch, Transition, Transitioned};
+use crate::quota::used::Used;
 
 pub mod access;
 mod append;

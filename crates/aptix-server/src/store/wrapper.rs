@@ -18,7 +18,7 @@ use super::access::{KeptToken, TokenAdded, Tokens};
 use super::backup_summary::Summary;
 use super::deletion::Deletion;
 use super::fleet::{
-    Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, Used, UsedByOthers,
+    Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, UsedByOthers,
 };
 use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
@@ -26,6 +26,7 @@ use super::{
     Answer, Appended, BatchSelector, CloudFile, Due, DueKey, Event, Lease, Listed, ListedFile, ListedWorkspace,
     LocalAppended, LocalBatch, Space, Store, Transition, Transitioned, Unfinished, UploadId, WorkspaceCounts,
 };
+use crate::quota::used::Used;
 
 /// Defines [`Wrapper`] with these calls, and makes every wrapper a store.
 macro_rules! wrapper {

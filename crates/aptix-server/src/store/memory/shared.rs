@@ -15,10 +15,10 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
 use super::MemoryStore;
+use crate::quota::used::Used;
 use crate::store::access::{KeptToken, TokenAdded};
 use crate::store::fleet::{
-    Company, Grant, Granted, Hint, Hints, Holder, LeaseName, Lifetime, Looked, Member, Seen, ServerId, Used,
-    UsedByOthers,
+    Company, Grant, Granted, Hint, Hints, Holder, LeaseName, Lifetime, Looked, Member, Seen, ServerId, UsedByOthers,
 };
 use crate::store::session::{ModeChange, ModeChanged};
 use crate::store::wrapper::Wrapper;

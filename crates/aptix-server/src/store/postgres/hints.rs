@@ -8,7 +8,8 @@ use aptix_model::id::{BatchId, WorkspaceId};
 use tokio::sync::{broadcast, mpsc};
 
 use crate::mint;
-use crate::store::fleet::{Hint, Hints, InUse, ServerId, Used, UsedByOthers};
+use crate::quota::used::{InUse, Used};
+use crate::store::fleet::{Hint, Hints, UsedByOthers};
 
 /// Hints that wait to be told; what comes then is told as one that says nothing.
 const WAITING: usize = 4096;
@@ -78,7 +79,7 @@ fn read(line: &str) -> Hint {
 
 fn read_used(words: &str) -> Option<Used> {
     let mut words = words.split(' ');
-    let (server, subject) = (ServerId(words.next()?.parse().ok()?), words.next()?.to_owned());
+    let (server, subject) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     let mut number = || words.next()?.parse::<u64>().ok();
     let now = InUse { calls: number()?, streams: number()?, bytes: number()?, questions: number()? };
     Some(Used { server, subject, now, batches: number()? })
@@ -100,7 +101,7 @@ fn write(hint: &Hint) -> String {
 
 fn write_used(used: &Used) -> String {
     let Used { server, subject, now: InUse { calls, streams, bytes, questions }, batches } = used;
-    format!("{USED}{} {subject} {calls} {streams} {bytes} {questions} {batches}", server.0)
+    format!("{USED}{server} {subject} {calls} {streams} {bytes} {questions} {batches}")
 }
 
 /// Where what changed is told.

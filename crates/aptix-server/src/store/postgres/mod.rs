@@ -68,7 +68,7 @@ use super::access::{KeptToken, TokenAdded, Tokens};
 use super::backup_summary::Summary;
 use super::deletion::Deletion;
 use super::fleet::{
-    Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, Used, UsedByOthers,
+    Company, Grant, Granted, Hints, Holder, LeaseName, Lifetime, Looked, Member, ServerId, UsedByOthers,
 };
 use super::retention::{Age, Retained, Retention};
 use super::session::{ModeChange, ModeChanged, SessionState};
@@ -78,6 +78,7 @@ use super::{
     WorkspaceCounts,
 };
 use crate::cpu_pool::Turnkeeper;
+use crate::quota::used::Used;
 use crate::steady_clock::SteadyClock;
 
 /// Keeps everything in one PostgreSQL database.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::Quotas;
 use crate::fleet::Fleet;
+use crate::quota::Quotas;
 use crate::store::Store;
 
 /// Subjects that are told of at once; the others come next time.
@@ -28,7 +28,7 @@ pub(crate) async fn share(quotas: &Quotas, store: &Arc<dyn Store>, fleet: &Fleet
     loop {
         tokio::select! {
             used = told.recv() => match used {
-                Ok(used) if Some(used.server) != fleet.me() => quotas.hear(&used),
+                Ok(used) if Some(used.server) != fleet.me().map(|me| me.0) => quotas.hear(&used),
                 Ok(_) | Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return pending().await,
             },
@@ -38,7 +38,7 @@ pub(crate) async fn share(quotas: &Quotas, store: &Arc<dyn Store>, fleet: &Fleet
                     quotas.tell_anew();
                 }
                 let Some(me) = fleet.me() else { continue };
-                let untold = quotas.untold(me, AT_ONCE, Instant::now().checked_sub(2 * lifetime));
+                let untold = quotas.untold(me.0, AT_ONCE, Instant::now().checked_sub(2 * lifetime));
                 untold.into_iter().for_each(|used| store.tell(used));
             }
         }
