@@ -205,7 +205,7 @@ impl Dispatcher {
                 // Before it is known that there is such a revision: the history may go back between the two.
                 let mut digest = self.store.digest(workspace.clone(), after).await?;
                 let mut newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();
-                if digest.is_none() && after <= newest {
+                if digest.is_none() && after > Revision(0) && after <= newest {
                     // It may have come to be between the two.
                     digest = self.store.digest(workspace.clone(), after).await?;
                     newest = self.store.newest(workspace.clone()).await?.unwrap_or_default();

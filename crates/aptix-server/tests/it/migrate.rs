@@ -10,11 +10,13 @@ use aptix_model::token::{Ended, Ending};
 use aptix_server::store::Store;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::postgres::address::Address;
+use aptix_server::store::postgres::migration::Source;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 
 use crate::cluster::Database;
+use crate::fleet_store::{LONG, member};
 use crate::process::Program;
 use crate::sample;
 use crate::store_contract::{append, batch, workspace};
@@ -324,4 +326,17 @@ async fn a_flipped_byte_in_the_target_is_found() {
     }
     let socket = tempfile::tempdir().unwrap();
     assert!(items(&database.address, socket.path()) == items("", dir.path()));
+}
+
+/// A server that used the source meanwhile is noticed, also once it has gone.
+#[tokio::test]
+async fn a_server_that_came_and_went_is_noticed() {
+    let Some(database) = Database::new() else { return };
+    let store = database.open().await;
+    let source = Source::open(&Address::parse(&database.address).unwrap()).await.unwrap();
+    source.check_unused().await.unwrap();
+    store.join(member(1), LONG).await.unwrap();
+    store.leave(member(1).id).await.unwrap();
+    let refused = source.check_unused().await.unwrap_err().to_string();
+    assert!(refused.contains("a server has used it meanwhile"), "{refused}");
 }

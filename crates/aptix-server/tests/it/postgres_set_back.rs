@@ -67,7 +67,12 @@ async fn streams_end_whose_newest_events_are_lost() {
     }
     let request = v1::WatchWorkspaceRequest { workspace_id: "w".to_owned(), after_revision: 2, ..Default::default() };
     let mut watching = client.workspaces.watch_workspace(request).await.unwrap().into_inner();
-    next(&mut watching).await.unwrap();
+    let lost = next(&mut watching).await.unwrap();
+    let Some(v1::watch_workspace_response::Message::Event(lost)) = lost.message else { panic!("{lost:?}") };
+    let batch_id = lost.batch.unwrap().batch_id;
+    let request = v1::WatchBatchRequest { workspace_id: "w".to_owned(), batch_id, ..Default::default() };
+    let mut states = client.batches.watch_batch(request).await.unwrap().into_inner();
+    next(&mut states).await.unwrap();
     cluster
         .set_back(async |elsewhere| {
             let other = Arc::new(open(&elsewhere.address("store")).await);
@@ -77,7 +82,8 @@ async fn streams_end_whose_newest_events_are_lost() {
         })
         .await;
     let watched = timeout(SOON, next(&mut watching)).await.expect("the stream ends").unwrap_err();
-    for status in [end(&mut feed).await, watched] {
+    let of_batch = timeout(SOON, next(&mut states)).await.expect("the stream ends").unwrap_err();
+    for status in [end(&mut feed).await, watched, of_batch] {
         assert_eq!(status.code(), Code::Unavailable, "{status:?}");
         assert!(status.message().contains("newest events of the workspace are gone"), "{status:?}");
     }
