@@ -1,14 +1,16 @@
 //! Readers that resume where they were: nothing comes twice, nothing is left out.
 
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::serve_response;
 use aptix_model::wire::v1::watch_workspace_response::Message;
+use tokio::time::sleep;
 use tokio_util::bytes::Bytes;
 use tonic::{Code, Status};
 
-use crate::calls::{Calls, in_time};
+use crate::calls::{Calls, PATIENCE, in_time};
 use crate::ledger::{About, Finding, Ledger, Reported};
 use crate::workers::with;
 
@@ -126,6 +128,10 @@ pub(crate) struct Agent {
     secret: Bytes,
     /// The newest lease under which something was stored.
     proven: u64,
+    /// Whether a lease may have been granted that it was not told of: until the server knows that nobody has it, it is refused.
+    is_unsure: bool,
+    /// Since when it is refused for that.
+    refused: Option<Instant>,
 }
 
 /// The id that it has at each start.
@@ -148,7 +154,7 @@ impl Agent {
             ..Default::default()
         };
         let gone = |status| stopped(About::Feed, workspace, status);
-        let mut stream = calls.serve(hello).await.map_err(gone)?;
+        let mut stream = self.begin(calls, hello).await.map_err(gone)?;
         while let Some(message) = in_time(stream.message()).await.map_err(gone)? {
             match message.message {
                 Some(serve_response::Message::Lease(lease)) => {
@@ -165,6 +171,22 @@ impl Agent {
         Ok(())
     }
 
+    /// Asks for the lease, again for as long as one is held that this agent may have been granted.
+    async fn begin(&mut self, calls: &Calls, hello: v1::Hello) -> Result<tonic::Streaming<v1::ServeResponse>, Status> {
+        loop {
+            let was_unsure = std::mem::replace(&mut self.is_unsure, true);
+            match calls.serve(hello.clone()).await {
+                Err(status) if was_unsure && status.message().contains("LEASE_HELD") => {
+                    if self.refused.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                        return Err(status);
+                    }
+                    sleep(Duration::from_millis(20)).await;
+                }
+                begun => return begun,
+            }
+        }
+    }
+
     /// Epochs go up, also over restarts. Only one that was granted while the store took no writes may be granted again.
     fn accept(&mut self, workspace: &str, lease: v1::Lease) -> Result<(), Finding> {
         if lease.epoch <= self.proven || lease.epoch < self.epoch {
@@ -172,6 +194,7 @@ impl Agent {
             return Err(Finding::new(About::Feed, what));
         }
         (self.epoch, self.secret) = (lease.epoch, lease.secret);
+        (self.is_unsure, self.refused) = (false, None);
         Ok(())
     }
 
