@@ -29,6 +29,9 @@ pub(crate) fn ci() -> Result<()> {
         let clippy = ["clippy", "--locked", "--package", "aptix-server", "--all-targets", "--", "-D", "warnings"];
         run(cargo().args(clippy))
     })?;
+    step("the server without buckets", || {
+        run(cargo().args(["check", "--locked", "--package", "aptix-server", "--features", "postgres"]))
+    })?;
     step("what the client as a library depends on", library_dependencies)?;
     step("the fuzz targets", fuzz_targets)?;
     step("dependencies (cargo deny check)", dependencies)?;

@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool talks to its terminal")]
 
 mod breaking;
+mod bucket;
 mod ci;
 mod codegen;
 mod demo;

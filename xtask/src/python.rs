@@ -1,4 +1,5 @@
-//! Python environments under the target directory: one each for the example client, `buf` and the official MCP client.
+//! Python environments under the target directory: one each for the example client, `buf`, the official MCP client and an S3-compatible
+//! server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ const REQUIREMENTS: &str = "examples/python/requirements.txt";
 const MODULES: &str = "import google.rpc.error_details_pb2, grpc, grpc_health.v1, grpc_status, grpc_tools.protoc";
 /// The official MCP client library.
 const CONFORMANCE: &str = "xtask/conformance/requirements.txt";
+/// The S3-compatible server of the tests.
+const BUCKET: &str = "xtask/bucket/requirements.txt";
 const BUF: &str = "buf-bin==1.75.0\n";
 
 /// Prepares the example client: its environment in `target/python-venv`, its stubs in `examples/python/stubs`.
@@ -34,6 +37,15 @@ pub(crate) fn example() -> Result<()> {
 /// When there is no Python, or the package cannot be installed.
 pub(crate) fn conformance() -> Result<()> {
     environment("mcp-venv", &repo::read(CONFORMANCE)?, None).map(drop)
+}
+
+/// The interpreter of `target/bucket-venv`, with the S3-compatible server of the tests installed.
+///
+/// # Errors
+///
+/// When there is no Python, or the packages cannot be installed.
+pub(crate) fn bucket() -> Result<PathBuf> {
+    environment("bucket-venv", &repo::read(BUCKET)?, None)
 }
 
 /// The `buf` on the search path, or one from PyPI.

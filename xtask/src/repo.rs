@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 /// What released programs are built with beside their default features.
-pub(crate) const PROGRAM_FEATURES: &str = "aptix-server/postgres";
+pub(crate) const PROGRAM_FEATURES: &str = "aptix-server/postgres,aptix-server/s3";
 
 /// The directory of the workspace's `Cargo.toml`.
 pub(crate) fn root() -> &'static Path {

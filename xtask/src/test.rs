@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::bucket::{self, BucketServer};
 use crate::harness::start::build;
 use crate::harness::{answers, crash, differ, prepared, replay, scale, simulate};
 use crate::repo::{capture, cargo, target, write_file};
@@ -44,7 +45,8 @@ pub(crate) fn test() -> Result<()> {
 fn tests() -> Result<()> {
     let skipped = target()?.join("skipped-tests.txt");
     write_file(&skipped, b"")?;
-    run(runner().env("APTIX_SKIPPED", &skipped))?;
+    let bucket = BucketServer::start()?;
+    run(bucket::with(bucket.as_ref(), runner().env("APTIX_SKIPPED", &skipped)))?;
     print!("{}", fs::read_to_string(&skipped).unwrap_or_default());
     Ok(())
 }

@@ -25,6 +25,8 @@ use aptix_server::mint;
 use aptix_server::options::{Changeable, Options};
 use aptix_server::serve::serve;
 use aptix_server::service::owner::{Owner, Unanswered};
+#[cfg(feature = "postgres")]
+use aptix_server::store::bucket_address::BucketAddress;
 use aptix_server::store::embedded::{EmbeddedStore, format};
 use aptix_server::store::{Store, StoreError};
 use tokio::task::JoinError;
@@ -68,6 +70,17 @@ impl Order {
 pub(crate) fn choose(given: Option<&OsStr>) -> anyhow::Result<StoreChoice> {
     let store = given.filter(|given| !given.is_empty()).map(StoreChoice::parse).transpose();
     Ok(store.context("failed to read --store or APTIX_SERVER_STORE")?.unwrap_or_default())
+}
+
+/// The bucket that an option or the environment names; one that is empty counts as not set.
+///
+/// # Errors
+/// When it is none.
+#[cfg(feature = "postgres")]
+pub(crate) fn choose_bucket(given: Option<&OsStr>) -> anyhow::Result<Option<BucketAddress>> {
+    let given = given.filter(|given| !given.is_empty());
+    let bucket = given.map(|given| BucketAddress::parse(&given.to_string_lossy())).transpose();
+    bucket.context("failed to read --blobs or APTIX_SERVER_BLOBS")
 }
 
 #[derive(clap::Subcommand)]

@@ -14,6 +14,8 @@ use aptix_server::store::embedded::restore::{self, RestoredTokens};
 use aptix_server::store::postgres::PostgresStore;
 use tokio::signal::unix::{SignalKind, signal};
 
+#[cfg(feature = "postgres")]
+use crate::administer::choose_bucket;
 use crate::administer::{New, Order, ask, choose};
 
 /// What is backed up, and where to.
@@ -42,6 +44,10 @@ pub(crate) struct Restore {
     /// directory is used [default: embedded]
     #[arg(long, value_name = "STORE", env = "APTIX_SERVER_STORE", hide_env_values = true)]
     store: Option<OsString>,
+    /// Bucket that gets the bytes of blobs in the place of the database, s3://BUCKET/PREFIX
+    #[cfg(feature = "postgres")]
+    #[arg(long, value_name = "BUCKET", env = "APTIX_SERVER_BLOBS")]
+    blobs: Option<OsString>,
     /// Revoke every token in the backup; calls still need one
     #[arg(long)]
     revoke_tokens: bool,
@@ -70,10 +76,16 @@ pub(crate) async fn back_up(BackUp { to, force, order }: BackUp) -> anyhow::Resu
 /// # Errors
 /// When the backup is damaged, the directory is not empty, the database has a store, or the system refuses.
 pub(crate) async fn restore(command: Restore) -> anyhow::Result<()> {
-    let Restore { from, data_dir, store, revoke_tokens } = command;
+    #[cfg(feature = "postgres")]
+    let blobs = choose_bucket(command.blobs.as_deref())?;
+    let Restore { from, data_dir, store, revoke_tokens, .. } = command;
     let tokens = if revoke_tokens { RestoredTokens::Revoked } else { RestoredTokens::Kept };
     let failed = || format!("failed to restore {}", from.display());
     let (place, summary) = match choose(store.as_deref())? {
+        #[cfg(feature = "postgres")]
+        StoreChoice::Embedded if blobs.is_some() => {
+            bail!("expected a database as --store with --blobs, found embedded")
+        }
         StoreChoice::Embedded => {
             let data_dir = data_dir.context("expected --data-dir, the directory to restore into, found none")?;
             let (place, from) = (data_dir.display().to_string(), from.clone());
@@ -82,6 +94,7 @@ pub(crate) async fn restore(command: Restore) -> anyhow::Result<()> {
         }
         #[cfg(feature = "postgres")]
         StoreChoice::Postgres(address) => {
+            let address = address.with_blobs(blobs);
             let backup = std::fs::File::open(&from).with_context(failed)?;
             let restored = PostgresStore::restore(&address, std::io::BufReader::new(backup), tokens).await;
             (address.to_string(), restored.with_context(failed)?)

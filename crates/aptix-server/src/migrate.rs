@@ -11,7 +11,7 @@ use aptix_server::store::migration::{self, Place, Stage};
 use clap::error::ErrorKind;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::administer::choose;
+use crate::administer::{choose, choose_bucket};
 
 /// What is moved, and where to.
 #[derive(clap::Args)]
@@ -28,6 +28,9 @@ pub(crate) struct Migrate {
     /// The address of the PostgreSQL database; as the one to move into one that has no store
     #[arg(long, value_name = "STORE", env = "APTIX_SERVER_STORE", hide_env_values = true)]
     store: OsString,
+    /// Bucket that gets the bytes of blobs in the place of the database, s3://BUCKET/PREFIX
+    #[arg(long, value_name = "BUCKET", env = "APTIX_SERVER_BLOBS")]
+    blobs: Option<OsString>,
 }
 
 /// A kind of store.
@@ -42,7 +45,7 @@ enum Kind {
 /// # Errors
 /// When the system refuses, or what was written differs from the source. What is refused with nothing changed is no error, and ends
 /// with 1.
-pub(crate) async fn migrate(Migrate { from, to, data_dir, store }: Migrate) -> anyhow::Result<ExitCode> {
+pub(crate) async fn migrate(Migrate { from, to, data_dir, store, blobs }: Migrate) -> anyhow::Result<ExitCode> {
     if from == to {
         let why =
             "expected --from and --to with two kinds of stores: embedded and postgres, or postgres and embedded\n";
@@ -51,6 +54,7 @@ pub(crate) async fn migrate(Migrate { from, to, data_dir, store }: Migrate) -> a
     let StoreChoice::Postgres(address) = choose(Some(&store))? else {
         bail!("expected the address of a PostgreSQL database as --store or APTIX_SERVER_STORE, found embedded");
     };
+    let address = Box::new(address.with_blobs(choose_bucket(blobs.as_deref())?));
     let (dir, named) = (data_dir.display().to_string(), address.to_string());
     let places = (Place::Embedded(data_dir), Place::Postgres(address));
     let ((source, target), names) = match from {

@@ -48,7 +48,8 @@ pub(crate) async fn open(config: &Config, open_files: usize, accept_loss: bool) 
             if format::is_store(dir) {
                 tracing::warn!(dataDir = %dir.display(), store = %address, "the batches in the data directory are not served");
             }
-            Ok(Opened { store: open_database(address).await?, dir: Some(held) })
+            let address = Address::clone(address).with_blobs(config.blobs.clone());
+            Ok(Opened { store: open_database(&address).await?, dir: Some(held) })
         }
     }
 }

@@ -1,12 +1,11 @@
 //! Readers that resume where they were: nothing comes twice, nothing is left out.
 
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::serve_response;
 use aptix_model::wire::v1::watch_workspace_response::Message;
-use tokio::time::sleep;
 use tokio_util::bytes::Bytes;
 use tonic::{Code, Status};
 
@@ -171,19 +170,16 @@ impl Agent {
         Ok(())
     }
 
-    /// Asks for the lease, again for as long as one is held that this agent may have been granted.
+    /// Asks for the lease. One that this agent may have been granted without being told is refused until the server that granted it has
+    /// given it back.
     async fn begin(&mut self, calls: &Calls, hello: v1::Hello) -> Result<tonic::Streaming<v1::ServeResponse>, Status> {
-        loop {
-            let was_unsure = std::mem::replace(&mut self.is_unsure, true);
-            match calls.serve(hello.clone()).await {
-                Err(status) if was_unsure && status.message().contains("LEASE_HELD") => {
-                    if self.refused.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                        return Err(status);
-                    }
-                    sleep(Duration::from_millis(20)).await;
-                }
-                begun => return begun,
+        let was_unsure = std::mem::replace(&mut self.is_unsure, true);
+        match calls.serve(hello).await {
+            Err(status) if was_unsure && status.message().contains("LEASE_HELD") => {
+                let is_late = self.refused.get_or_insert_with(Instant::now).elapsed() > PATIENCE;
+                Err(if is_late { status } else { Status::unavailable(status.message()) })
             }
+            begun => begun,
         }
     }
 

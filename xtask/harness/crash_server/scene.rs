@@ -59,11 +59,11 @@ impl Scene {
         Self::with(stage, Vec::new(), place)
     }
 
-    /// With so many servers on a database.
-    pub(crate) fn several(database: &str, servers: usize) -> Result<Self> {
+    /// With so many servers on a database, and a bucket for its blobs.
+    pub(crate) fn several(database: &str, blobs: Option<String>, servers: usize) -> Result<Self> {
         let place = program::place()?;
         let data = |at: usize| place.path().join(format!("data-{at}"));
-        let stage = Stage::set(place.path(), &data(0), Some(database))?;
+        let stage = Stage::set(place.path(), &data(0), Some(database))?.with_blobs(blobs);
         let others = (1..servers).map(|at| stage.another(&data(at))).collect();
         Self::with(stage, others, place)
     }

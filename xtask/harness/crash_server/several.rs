@@ -17,6 +17,9 @@ use crate::scene::Scene;
 /// Servers on the database.
 const SERVERS: usize = 3;
 
+/// The variable that names a bucket for the blobs of half of the breaks; `cargo xtask crash` starts a server with one.
+const BUCKET: &str = "APTIX_TEST_BUCKET";
+
 /// How long a server may take to learn of a token that another one made or ended.
 const TOKENS: Duration = Duration::from_secs(15);
 
@@ -97,25 +100,39 @@ fn settled(scene: &Scene, depth: Depth, random: &mut Random) -> Result<()> {
 
 pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     let Some(cluster) = Cluster::start()? else { return Ok(Ending::Skipped("PostgreSQL is not installed".to_owned())) };
-    let mut scene = Scene::several(&Cluster::address(&[&cluster]), SERVERS)?;
-    for at in 0..SERVERS {
-        scene.server(at).start(&[])?;
-    }
-    for done in 0..job.cycles {
-        let what = Break::random(&mut job.random);
-        cycle(&mut scene, &cluster, what, &mut job.random).with_context(|| format!("cycle {done}, {what:?}"))?;
-    }
-    scene.settle(&mut job.random)?;
-    let acknowledged = scene.acknowledged;
+    // Half of the breaks with blobs in a bucket, if there is one.
+    let bucket = std::env::var(BUCKET).ok();
+    let in_bucket = if bucket.is_some() { job.cycles / 2 } else { 0 };
+    let mut scene = broken(job, &cluster, None, job.cycles - in_bucket)?;
+    let mut acknowledged = scene.acknowledged;
     let caught = control(&mut scene, &cluster, &mut job.random)?;
     drop(scene);
     drop(cluster);
+    if let (Some(bucket), Some(cluster)) = (bucket, Cluster::start()?) {
+        let prefix = format!("{bucket}/crash-{}-{}", std::process::id(), job.random.below(1 << 30));
+        acknowledged += broken(job, &cluster, Some(prefix), in_bucket)?.acknowledged;
+    }
     let failed_over = failover(&mut job.random)?;
     Ok(Ending::Held(format!(
-        "{} breaks of three servers and PostgreSQL, {acknowledged} acknowledged calls; {failed_over} more over the promotion of a \
-         standby; control: {caught}",
+        "{} breaks of three servers and PostgreSQL, {in_bucket} of them with blobs in a bucket, {acknowledged} acknowledged calls; \
+         {failed_over} more over the promotion of a standby; control: {caught}",
         job.cycles
     )))
+}
+
+/// Breaks three servers on a database this often.
+fn broken(job: &mut Job, cluster: &Cluster, blobs: Option<String>, cycles: usize) -> Result<Scene> {
+    let kept = if blobs.is_some() { "with a bucket" } else { "without a bucket" };
+    let mut scene = Scene::several(&Cluster::address(&[cluster]), blobs, SERVERS)?;
+    for at in 0..SERVERS {
+        scene.server(at).start(&[])?;
+    }
+    for done in 0..cycles {
+        let what = Break::random(&mut job.random);
+        cycle(&mut scene, cluster, what, &mut job.random).with_context(|| format!("{kept}, cycle {done}, {what:?}"))?;
+    }
+    scene.settle(&mut job.random)?;
+    Ok(scene)
 }
 
 /// PostgreSQL acknowledges what is not on its disk yet, and is stopped at once: some of it is lost, and found to be.
@@ -150,7 +167,7 @@ fn control(scene: &mut Scene, cluster: &Cluster, random: &mut Random) -> Result<
 fn failover(random: &mut Random) -> Result<usize> {
     let Some(primary) = Cluster::start()? else { return Ok(0) };
     let standby = primary.standby()?;
-    let mut scene = Scene::several(&Cluster::address(&[&primary, &standby]), SERVERS)?;
+    let mut scene = Scene::several(&Cluster::address(&[&primary, &standby]), None, SERVERS)?;
     for at in 0..SERVERS {
         scene.server(at).start(&[])?;
     }

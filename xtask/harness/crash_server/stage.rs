@@ -20,8 +20,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// The file of the server's configuration, beside its directory.
 const CONFIG: &str = "server.toml";
 
-/// The variable that names the database.
+/// The variables that name the database, and the bucket for its blobs.
 const STORE: &str = "APTIX_SERVER_STORE";
+const BLOBS: &str = "APTIX_SERVER_BLOBS";
 
 /// A process that is killed when this is dropped.
 struct Running(Child);
@@ -50,6 +51,8 @@ pub(crate) struct Stage {
     pub(crate) data: PathBuf,
     /// The database, if it keeps nothing in its directory.
     store: Option<String>,
+    /// The bucket for the blobs of the database.
+    blobs: Option<String>,
     pub(crate) address: String,
     pub(crate) secrets: Secrets,
     /// What the server is started with beside its address and its directory.
@@ -82,12 +85,17 @@ impl Stage {
     fn new(place: &Path, data: &Path, store: Option<String>, secrets: Secrets) -> Self {
         let (place, data, address) = (place.to_owned(), data.to_owned(), "127.0.0.1:0".to_owned());
         let (options, agents) = (Vec::new(), BTreeMap::new());
-        Self { place, data, store, address, secrets, options, server: None, agents }
+        Self { place, data, store, blobs: None, address, secrets, options, server: None, agents }
+    }
+
+    /// The same with a bucket for the blobs of the database.
+    pub(crate) fn with_blobs(self, blobs: Option<String>) -> Self {
+        Self { blobs, ..self }
     }
 
     /// Another server on the same database.
     pub(crate) fn another(&self, data: &Path) -> Self {
-        Self::new(&self.place, data, self.store.clone(), self.secrets.clone())
+        Self::new(&self.place, data, self.store.clone(), self.secrets.clone()).with_blobs(self.blobs.clone())
     }
 
     /// The server's log so far.
@@ -130,6 +138,7 @@ impl Stage {
         private(&mut command, &self.place);
         command.args(["--config", CONFIG, "--listen", &self.address, "--data-dir"]).arg(&self.data).args(&self.options);
         command.envs(self.store.as_ref().map(|store| (STORE, store)));
+        command.envs(self.blobs.as_ref().map(|blobs| (BLOBS, blobs)));
         command.stdout(Stdio::piped()).stderr(self.append("server.log")?);
         let mut server = Running(command.spawn()?);
         let output = server.0.stdout.take().context("the server has an output")?;

@@ -10,6 +10,7 @@ use anyhow::{Result, ensure};
 
 use self::corpus::{VERSIONS, corpus};
 use self::start::{Profile, build, debug, harness, optimized};
+use crate::bucket::{self, BucketServer};
 use crate::repo::cargo;
 use crate::steps::{run, step};
 
@@ -86,7 +87,10 @@ pub(crate) fn crash(args: &[impl AsRef<OsStr>]) -> Result<()> {
     build()?;
     if let Some((_, rest)) = args.split_first().filter(|(first, _)| first.as_ref() == "server") {
         let name = "crash harness of the server (more of it: cargo xtask crash server --long)";
-        return step(name, || run(debug("crash_server").args(rest)));
+        return step(name, || {
+            let bucket = BucketServer::start()?;
+            run(bucket::with(bucket.as_ref(), debug("crash_server").args(rest)))
+        });
     }
     step("crash harness (more of it: cargo xtask crash --long)", || run(debug("crash").args(args)))
 }

@@ -84,7 +84,7 @@ pub(super) const LAYERS: [(&str, &str); 6] = [
         repository: repo register
         steps
         python
-        breaking | node | toolchains
+        breaking | bucket | node | toolchains
         codegen | demo | dist | harness | tidy
         test
         ci

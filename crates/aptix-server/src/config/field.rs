@@ -13,6 +13,7 @@ use super::given::Given;
 use super::store_choice::StoreChoice;
 use crate::caller::Share;
 use crate::dispatcher::approvals::Approval;
+use crate::store::bucket_address::BucketAddress;
 use crate::web_origins::WebOrigins;
 
 /// A place of the configuration.
@@ -244,6 +245,18 @@ impl Parsed for SocketAddr {
 
     fn parse(text: &OsStr) -> Option<Self> {
         text.to_str()?.parse().ok()
+    }
+
+    fn text(&self) -> Cow<'_, str> {
+        self.to_string().into()
+    }
+}
+
+impl Parsed for BucketAddress {
+    const EXPECTED: &'static str = "bucket, as in `s3://BUCKET/PREFIX`";
+
+    fn parse(text: &OsStr) -> Option<Self> {
+        Self::parse(text.to_str()?).ok()
     }
 
     fn text(&self) -> Cow<'_, str> {

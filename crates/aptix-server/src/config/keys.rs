@@ -130,6 +130,12 @@ pub static KEYS: &[Key] = &[
         "where batches are kept: in `data_dir`, or in a [PostgreSQL](#postgresql) database, which leaves only a socket there",
     ),
     Key::new(
+        "blobs",
+        Restart,
+        |c| plain(&mut c.blobs),
+        "[bucket](#blobs-in-a-bucket) that has the bytes of blobs; without it they are in the database, or in the bucket that it was used with before",
+    ),
+    Key::new(
         "disk_reserve_bytes",
         Restart,
         |c| whole(&mut c.options.dispatch.disk_reserve, 0..=PETABYTE),

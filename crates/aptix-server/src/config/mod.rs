@@ -26,6 +26,7 @@ use crate::dispatcher::approvals::{Approval, Approvals};
 use crate::options::Options;
 use crate::quota::{Allowance, QuotaRules};
 use crate::retention::RetentionRules;
+use crate::store::bucket_address::BucketAddress;
 use crate::store::retention::Limits;
 use crate::tls::TlsFiles;
 use crate::web_origins::WebOrigins;
@@ -57,6 +58,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// What it keeps its data in.
     pub store: StoreChoice,
+    /// The bucket that a database leaves blobs to; without it the database decides.
+    pub blobs: Option<BucketAddress>,
     /// Which addresses it may listen on while callers need no token: any, if true, and loopback alone otherwise.
     pub insecure_no_auth: bool,
     /// How it lives beside other servers on one database.
@@ -141,6 +144,7 @@ impl Default for Config {
             listen: LISTEN,
             data_dir: DATA_DIR.into(),
             store: StoreChoice::default(),
+            blobs: None,
             insecure_no_auth: false,
             fleet: FleetConfig::default(),
             tls: TlsConfig::default(),
@@ -178,7 +182,13 @@ impl Config {
     /// Why values of it cannot be used together.
     pub(super) fn contradictions(&self) -> impl Iterator<Item = String> {
         let tls = self.tls.files().err().map(|error| error.to_string());
-        tls.into_iter().chain(self.check_metrics_exposure().err().map(|error| error.to_string()))
+        let metrics = self.check_metrics_exposure().err().map(|error| error.to_string());
+        let blobs = self.blobs.as_ref().filter(|_| self.store.is_embedded()).map(|blobs| {
+            format!(
+                "blobs = {blobs} needs a database, found store = embedded; hint: leave blobs out, or set store as well"
+            )
+        });
+        tls.into_iter().chain(metrics).chain(blobs)
     }
 
     /// Refuses an address for metrics that other machines can reach.

@@ -88,6 +88,11 @@ impl From<StoreError> for Refusal {
                 tracing::warn!(%error, "call refused by a busy store");
                 Failure::new(Reason::Unavailable, "the server's store is busy").hint("call again later")
             }
+            StoreError::NoBucket { .. } => {
+                tracing::error!(%error, "call refused without the bucket of the blobs");
+                Failure::new(Reason::Unavailable, "the server cannot reach the bucket that keeps its blobs")
+                    .hint("call again later: what needs no blob is served, and the server's log says what fails")
+            }
             StoreError::Corrupt { ref what, .. } => {
                 tracing::error!(%error, "call failed on a damaged record");
                 Failure::new(Reason::Internal, format!("the server's record of {what} is damaged"))

@@ -106,6 +106,12 @@ pub enum StoreError {
         /// What the call waited for.
         cause: String,
     },
+    /// The bucket of its blobs cannot be reached, or refuses; everything else is served.
+    #[error("the store cannot use the bucket of its blobs: {cause}; hint: call again")]
+    NoBucket {
+        /// Which bucket, and what failed.
+        cause: String,
+    },
     /// The system failed.
     #[error("the store could not {action}: {cause}")]
     Failed {
@@ -123,7 +129,7 @@ impl StoreError {
     /// Whether the same may be read later, or after another start: it is no finding about a record.
     #[must_use]
     pub const fn will_pass(&self) -> bool {
-        matches!(self, Self::ReadOnly { .. } | Self::Busy { .. } | Self::Closed)
+        matches!(self, Self::ReadOnly { .. } | Self::Busy { .. } | Self::NoBucket { .. } | Self::Closed)
     }
 }
 

@@ -39,6 +39,7 @@ pub mod access;
 mod append;
 pub mod backup;
 mod backup_summary;
+pub mod bucket_address;
 mod chain;
 pub mod damaged;
 pub mod deletion;

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
 
-use crate::place::{Place, durable};
+use crate::place::{Place, durable, in_a_bucket};
 use crate::server::{
     SOON, Server, applied, assert_refused, create_file, part_chunk, part_start, refusal, sha256, submit,
 };
@@ -106,6 +106,11 @@ async fn a_stalled_upload_is_ended() {
 }
 
 durable! {
+    unreferenced_blobs_are_deleted,
+    an_upload_that_is_resumed_late_can_be_finished,
+}
+
+in_a_bucket! {
     unreferenced_blobs_are_deleted,
     an_upload_that_is_resumed_late_can_be_finished,
 }

@@ -12,6 +12,8 @@ use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use aptix_server::store::StoreError;
+use aptix_server::store::bucket_address::BucketAddress;
 use aptix_server::store::postgres::PostgresStore;
 use aptix_server::store::postgres::address::Address;
 
@@ -47,6 +49,8 @@ pub(crate) struct Cluster {
 pub(crate) struct Database {
     /// Its address.
     pub(crate) address: String,
+    /// The bucket for its blobs.
+    pub(crate) blobs: Option<BucketAddress>,
 }
 
 impl Database {
@@ -56,12 +60,25 @@ impl Database {
         let cluster = shared()?;
         let name = format!("test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         cluster.create_database(&name);
-        Some(Self { address: cluster.address(&name) })
+        Some(Self { address: cluster.address(&name), blobs: None })
+    }
+
+    /// A new one that leaves blobs to a bucket; `None`, after announcing that the test is skipped, where there is no bucket either.
+    #[cfg(feature = "s3")]
+    pub(crate) fn with_bucket() -> Option<Self> {
+        let blobs = Some(crate::bucket::address()?);
+        Self::new().map(|database| Self { blobs, ..database })
     }
 
     /// Opens the store in it.
     pub(crate) async fn open(&self) -> PostgresStore {
-        open(&self.address).await
+        self.try_open().await.unwrap()
+    }
+
+    /// Tries to.
+    pub(crate) async fn try_open(&self) -> Result<PostgresStore, StoreError> {
+        let address = Address::parse(&self.address).unwrap();
+        PostgresStore::open(&address.with_blobs(self.blobs.clone())).await
     }
 }
 

@@ -9,6 +9,8 @@ mod backup_file;
 mod bad_input;
 mod blob_model;
 mod blobs;
+#[cfg(feature = "s3")]
+mod bucket;
 mod busy;
 mod census;
 mod certificates;

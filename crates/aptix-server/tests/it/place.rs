@@ -29,6 +29,12 @@ impl Place {
         crate::cluster::Database::new().map(Self::Database)
     }
 
+    /// A new database that leaves blobs to a bucket; `None` likewise, or where there is no bucket.
+    #[cfg(feature = "s3")]
+    pub(crate) fn bucket() -> Option<Self> {
+        crate::cluster::Database::with_bucket().map(Self::Database)
+    }
+
     /// Opens the store that is there. The one that was opened before is closed, or nothing holds it any more.
     pub(crate) async fn open(&self) -> Arc<dyn Store> {
         match self {
@@ -73,4 +79,17 @@ macro_rules! durable {
     };
 }
 
-pub(crate) use durable;
+/// The same with a database that leaves blobs to a bucket.
+macro_rules! in_a_bucket {
+    ($($name:ident,)+) => {
+        #[cfg(feature = "s3")]
+        mod bucket {
+            $(#[tokio::test] async fn $name() {
+                let Some(place) = crate::place::Place::bucket() else { return };
+                super::$name(place).await;
+            })+
+        }
+    };
+}
+
+pub(crate) use {durable, in_a_bucket};

@@ -41,6 +41,13 @@ macro_rules! promised {
                 super::$name(super::with_empty_blob(store).await).await;
             })+
         }
+        #[cfg(feature = "s3")]
+        mod bucket {
+            $(#[tokio::test] async fn $name() {
+                let Some(database) = crate::cluster::Database::with_bucket() else { return };
+                super::$name(super::with_empty_blob(database.open().await).await).await;
+            })+
+        }
         mod healing {
             $(#[tokio::test] async fn $name() {
                 let dir = tempfile::tempdir().unwrap();
@@ -345,9 +352,7 @@ async fn a_deleted_file_is_not_found_any_more(store: Arc<impl Store>) {
         update(&batches[2], vec![file("app/B", 5), alone(gone("app/b")), file("app/c", 6), gone("app/c")]),
         update(&batches[3], vec![file("app/d", 7)]),
     );
-    for answer in [first, second, third, fourth] {
-        assert!(matches!(answer, Ok(Transitioned::Done(_))));
-    }
+    assert!([first, second, third, fourth].iter().all(|answer| matches!(answer, Ok(Transitioned::Done(_)))));
     let files = listed_files(&store, None, 10).await;
     let kept: Vec<_> = files.iter().map(|file| (file.path.as_str(), file.content.size_bytes)).collect();
     assert_eq!(kept, [("app/A", 2), ("app/B", 5), ("app/c", 6), ("app/d", 7)]);

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
-use crate::place::{Place, durable};
+use crate::place::{Place, durable, in_a_bucket};
 use crate::server::{Clients, SOON, Server, assert_refused, part_chunk, part_start, sha256};
 
 const MIB: usize = 1 << 20;
@@ -88,6 +88,12 @@ async fn cut_off(client: &mut Clients, all: &[u8], after: usize) {
 }
 
 durable! {
+    only_the_rest_is_sent_after_a_cut,
+    other_bytes_are_refused_by_digest,
+    an_unfinished_upload_outlives_the_store_and_is_swept_by_age,
+}
+
+in_a_bucket! {
     only_the_rest_is_sent_after_a_cut,
     other_bytes_are_refused_by_digest,
     an_unfinished_upload_outlives_the_store_and_is_swept_by_age,

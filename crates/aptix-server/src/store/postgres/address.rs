@@ -20,6 +20,7 @@ use self::tls::Verification;
 pub use self::url::AddressError;
 use self::url::Url;
 use crate::store::StoreError;
+use crate::store::bucket_address::BucketAddress;
 
 /// How long a connection to one host may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,6 +49,7 @@ pub struct Address {
     verification: Verification,
     authorities: Option<PathBuf>,
     shown: String,
+    blobs: Option<BucketAddress>,
 }
 
 impl Address {
@@ -86,13 +88,25 @@ impl Address {
         let mut each = vec![config.clone(); hosts.len()];
         each.iter_mut().zip(&hosts).for_each(|(config, host)| with(config, host));
         hosts.iter().for_each(|host| with(&mut config, host));
-        Ok(Self { config, hosts: each, write_limit: WRITE_LIMIT, verification, authorities, shown })
+        Ok(Self { config, hosts: each, write_limit: WRITE_LIMIT, verification, authorities, shown, blobs: None })
     }
 
     /// Bounds how long a write may take; 40 s if this is not called.
     #[must_use]
     pub fn with_write_limit(self, write_limit: Duration) -> Self {
         Self { write_limit, ..self }
+    }
+
+    /// Has the store keep its blobs in a bucket. If this is not called, or with `None`, they are where the database says: in a bucket if
+    /// it was opened with one before, and else in the database.
+    #[must_use]
+    pub fn with_blobs(self, blobs: Option<BucketAddress>) -> Self {
+        Self { blobs, ..self }
+    }
+
+    /// The bucket for its blobs.
+    pub(super) const fn blobs(&self) -> Option<&BucketAddress> {
+        self.blobs.as_ref()
     }
 
     /// How long a write may take.

@@ -9,9 +9,9 @@ use aptix_model::id::{BatchId, FilePatchId, HistoryId, Revision, WorkspaceId};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio_postgres::{IsolationLevel, Row, Transaction};
-use tokio_util::bytes::Bytes;
 use uuid::Uuid;
 
+use super::chunks::{self, CHUNK};
 use super::database::{Database, Values};
 use super::fault::Fault;
 use super::numbers::{column, digest, get, name, number, optional_digest};
@@ -102,7 +102,7 @@ async fn read(database: &Database, history: HistoryId, out: &Out) -> Result<(), 
             let facts = workspace(row)?;
             let (id, trimmed) = (facts.id.clone(), facts.trim.upto);
             send(out, Item::Workspace(Box::new(facts))).await?;
-            back_up_workspace(&transaction, &id, trimmed, out).await?;
+            back_up_workspace(database, &transaction, &id, trimmed, out).await?;
         }
         if rows.is_empty() {
             return Ok(());
@@ -151,6 +151,7 @@ pub(super) fn workspace(row: &Row) -> Result<WorkspaceFacts, Fault> {
 }
 
 async fn back_up_workspace(
+    database: &Database,
     transaction: &Transaction<'_>,
     id: &WorkspaceId,
     trimmed: Revision,
@@ -190,13 +191,37 @@ async fn back_up_workspace(
         }
     };
     each(transaction, out, (files, of, SMALL), file).await?;
-    back_up_blobs(transaction, of, out).await
+    back_up_blobs(database, transaction, of, out).await
+}
+
+/// The chunks of a blob, wherever they are.
+async fn back_up_chunks(
+    database: &Database,
+    transaction: &Transaction<'_>,
+    (sql, values): (&str, Values<'_>),
+    out: &Out,
+) -> Result<(), Fault> {
+    let portal = transaction.bind(sql, values).await?;
+    loop {
+        let rows = transaction.query_portal(&portal, LARGE).await?;
+        for row in &rows {
+            send(out, Item::Chunk(chunks::bytes(database, row).await?)).await?;
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+    }
 }
 
 /// Every blob with its bytes, those of uploads that were not finished left out.
-async fn back_up_blobs(transaction: &Transaction<'_>, of: Values<'_>, out: &Out) -> Result<(), Fault> {
+async fn back_up_blobs(
+    database: &Database,
+    transaction: &Transaction<'_>,
+    of: Values<'_>,
+    out: &Out,
+) -> Result<(), Fault> {
     let blobs = "SELECT digest, size, upload FROM blobs WHERE workspace = $1 ORDER BY digest";
-    let chunks = "SELECT bytes FROM chunks WHERE upload = $1 ORDER BY index";
+    let chunks = format!("SELECT {CHUNK} FROM chunks c WHERE c.upload = $1 ORDER BY c.index");
     let portal = transaction.bind(blobs, of).await?;
     loop {
         let rows = transaction.query_portal(&portal, SMALL).await?;
@@ -204,8 +229,7 @@ async fn back_up_blobs(transaction: &Transaction<'_>, of: Values<'_>, out: &Out)
             let (sha256, size_bytes): (Sha256Digest, u64) = (digest(row, 0)?, number(get(row, 1)?));
             let upload: Uuid = get(row, 2)?;
             send(out, Item::Blob(BlobRef { sha256, size_bytes })).await?;
-            let chunk = |row: &Row| Ok(Item::Chunk(Bytes::copy_from_slice(get(row, 0)?)));
-            each(transaction, out, (chunks, &[&upload], LARGE), chunk).await?;
+            back_up_chunks(database, transaction, (&chunks, &[&upload]), out).await?;
         }
         if rows.is_empty() {
             return Ok(());

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
+use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 use uuid::Uuid;
 
+use super::bucket::Bucket;
 use super::connections::{COMMITTING, CONNECTIONS, Connector, RESERVED};
 use super::counts::Counts;
 use super::fault::Fault;
@@ -50,6 +52,8 @@ pub(super) struct Database {
     pool: Pool,
     committing: Pool,
     reserved: Pool,
+    /// What has the bytes of blobs, if not the database, as far as it is known.
+    pub(super) bucket: OnceCell<Bucket>,
     /// Names this server among those that write uploads.
     pub(super) writer: Uuid,
     pub(super) ear: Arc<Ear>,
@@ -66,7 +70,19 @@ impl Database {
         let (reserved, writer) = (connector.pool(RESERVED)?, mint::uuid());
         let (ear, has_company) = (connector.ear(), AtomicBool::new(false));
         let (counts, health) = (Counts::default(), Health::new());
-        Ok(Self { connector, pool, committing, reserved, writer, ear, mouth, has_company, counts, health })
+        Ok(Self {
+            connector,
+            pool,
+            committing,
+            reserved,
+            bucket: OnceCell::new(),
+            writer,
+            ear,
+            mouth,
+            has_company,
+            counts,
+            health,
+        })
     }
 
     /// A connection.

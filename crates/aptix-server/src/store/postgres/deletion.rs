@@ -135,14 +135,16 @@ async fn remove_blobs(transaction: &Transaction<'_>, workspace: &WorkspaceId, mo
     Ok(blobs + signed(uploads))
 }
 
-/// Removes a workspace that no server knows, all at once.
+/// Removes a workspace that no server knows, all at once; the chunks of its blobs are removed later.
 pub(super) async fn remove(transaction: &Transaction<'_>, workspace: &str) -> Result<(), Fault> {
     let mut sql = vec![
         format!("DELETE FROM batch_blobs WHERE batch IN ({BATCHES})"),
         format!("DELETE FROM in_flight f USING batches b WHERE b.id IN ({BATCHES}) AND {IN_FLIGHT}"),
         format!("DELETE FROM batch_states WHERE id IN ({BATCHES})"),
         format!("DELETE FROM batches WHERE id IN ({BATCHES})"),
-        "DELETE FROM chunks WHERE upload IN (SELECT upload FROM blobs WHERE workspace = $1)".to_owned(),
+        "INSERT INTO uploads (id, dropped) SELECT upload, true FROM blobs WHERE workspace = $1 \
+            ON CONFLICT (id) DO UPDATE SET dropped = true"
+            .to_owned(),
         "DELETE FROM workspaces WHERE name = $1".to_owned(),
     ];
     let tables = TABLES.iter().map(|(table, _)| *table).chain(["blobs"]);

@@ -11,7 +11,7 @@ use super::health::State;
 
 /// Takes new pages, which a full disk refuses, and gives them back.
 const PROBE_ROOM: &str = "SAVEPOINT room; \
-    INSERT INTO chunks (upload, index, bytes) VALUES (gen_random_uuid(), 0, decode(repeat('00', 65536), 'hex')); \
+    INSERT INTO chunks (upload, index, size, bytes) VALUES (gen_random_uuid(), 0, 65536, decode(repeat('00', 65536), 'hex')); \
     ROLLBACK TO SAVEPOINT room";
 /// Changes a row, which a standby refuses; its commit waits for a synchronous standby.
 const PROBE_WRITE: &str = "UPDATE store_facts SET age = age";

@@ -15,7 +15,7 @@ use super::hints::Mouth;
 use super::numbers::{get, number};
 use super::open::{connect, prepare};
 use super::restore::{Pace, fill};
-use super::{connections::Connector, schema};
+use super::{chunks, connections::Connector, schema};
 use crate::store::StoreError;
 use crate::store::backup::{BackupError, Reader, Summary};
 use crate::store::embedded::restore::RestoredTokens;
@@ -142,7 +142,11 @@ impl Target {
         let target = Self { database, history, place, lock: client };
         let occupied = |why: String| BackupError::Occupied { place: target.place.clone(), why };
         match found {
-            (found, true) if found == history => Ok(target),
+            (found, true) if found == history => {
+                chunks::open_bucket(&target.database, address.blobs()).await?;
+                chunks::claim_bucket(&target.database, history).await?;
+                Ok(target)
+            }
             (found, false) if found == history => Err(occupied(format!(
                 "the whole store {history} that was to be moved; hint: have servers use it, or give another database"
             ))),
@@ -207,6 +211,7 @@ async fn mark(database: &Database, history: HistoryId) -> Result<(HistoryId, boo
     let transaction = database.begin().await?;
     let insert = "INSERT INTO store (history, filling) VALUES ($1, true) ON CONFLICT DO NOTHING";
     transaction.change(insert, &[&history.0]).await?;
+    transaction.change("INSERT INTO store_facts DEFAULT VALUES ON CONFLICT DO NOTHING", &[]).await?;
     let row = transaction.row("SELECT history, filling FROM store", &[]).await?;
     let row = row.ok_or_else(|| Fault::Failed("the row of the store is gone".to_owned()))?;
     transaction.commit().await?;

@@ -6,7 +6,9 @@
 
 pub mod address;
 mod backup;
+mod bucket;
 mod changes;
+mod chunks;
 mod committer;
 mod connections;
 mod counts;
@@ -291,9 +293,7 @@ impl Store for PostgresStore {
     }
 
     fn put_chunk(&self, upload: UploadId, index: u32, bytes: Bytes) -> Answer<'_, ()> {
-        self.ask(
-            move |database| async move { database.write(|| uploads::put_chunk(database, upload, index, &bytes)).await },
-        )
+        self.ask(move |database| async move { uploads::put_chunk(database, (upload, index), bytes).await })
     }
 
     fn commit_upload(&self, upload: UploadId, workspace: WorkspaceId, blob: BlobRef) -> Answer<'_, ()> {

@@ -7,7 +7,6 @@ use tokio::sync::mpsc;
 use tokio_postgres::Client;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use uuid::Uuid;
 
 use super::PostgresStore;
 use super::address::Address;
@@ -17,7 +16,7 @@ use super::database::Database;
 use super::fault::Fault;
 use super::hints::Mouth;
 use super::numbers::get;
-use super::{healing, schema, sweep, telling};
+use super::{chunks, healing, schema, sweep, telling};
 use crate::mint;
 use crate::store::StoreError;
 
@@ -37,6 +36,8 @@ impl PostgresStore {
         let (mouth, untold) = Mouth::new();
         let database = Arc::new(Database::new(connector, mouth)?);
         let history = database.write(|| create(&database, address)).await?;
+        chunks::open_bucket(&database, address.blobs()).await?;
+        chunks::claim_bucket(&database, history).await?;
         warn_of_lost_writes(&database).await?;
         let (orders, waiting) = mpsc::channel(QUEUE);
         let (given_up, giving_up) = mpsc::channel(GIVEN_UP);
@@ -51,7 +52,7 @@ impl PostgresStore {
         tasks.spawn(async move { telling::tell(&told, untold, ending).await });
         let (heard, ending) = theirs();
         tasks.spawn(async move { telling::hear(&heard.connector, &heard.ear, ending).await });
-        let (history, clock) = (HistoryId(history), Arc::default());
+        let clock = Arc::default();
         Ok(Self { database, history, orders, groups, given_up, clock, closing, tasks })
     }
 }
@@ -94,7 +95,7 @@ async fn warn_of_lost_writes(database: &Database) -> Result<(), StoreError> {
 }
 
 /// Creates the store, if there is none; answers the name of its history.
-async fn create(database: &Database, address: &Address) -> Result<Uuid, Fault> {
+async fn create(database: &Database, address: &Address) -> Result<HistoryId, Fault> {
     let transaction = database.begin().await?;
     let insert = "INSERT INTO store (history) VALUES ($1) ON CONFLICT DO NOTHING";
     transaction.change(insert, &[&mint::uuid()]).await?;
@@ -106,5 +107,5 @@ async fn create(database: &Database, address: &Address) -> Result<Uuid, Fault> {
         return Err(StoreError::Unrestored { place: format!("the database {address}") }.into());
     }
     transaction.commit().await?;
-    get(&row, 0)
+    Ok(HistoryId(get(&row, 0)?))
 }

@@ -16,6 +16,7 @@ use super::PostgresStore;
 use super::address::Address;
 use super::backup::{WORKSPACE, workspace};
 use super::changes::{Changes, Columns, NewBatch};
+use super::chunks;
 use super::database::{Database, Lent, Transaction};
 use super::deletion::{BATCHES, remove};
 use super::fault::Fault;
@@ -24,7 +25,7 @@ use super::hints::Mouth;
 use super::numbers::{column, get, signed};
 use super::open::prepare;
 use super::rows::{Batch, NewEvent, Workspace};
-use super::uploads::until;
+use super::uploads::{self, until};
 use crate::mint;
 use crate::store::backup::{BackupError, Item, Reader, StoreFacts, Summary, WorkspaceFacts};
 use crate::store::embedded::restore::RestoredTokens;
@@ -59,6 +60,7 @@ impl PostgresStore {
             let found = "the tables of a store".to_owned();
             return Err(BackupError::NotEmpty { dir: format!("the database {address}"), found });
         }
+        chunks::open_bucket(&database, address.blobs()).await?;
         fill(&database, || Reader::begin(backup), (Pace::AtOnce, tokens)).await
     }
 }
@@ -186,13 +188,18 @@ impl<'a> Import<'a> {
     async fn store(&mut self, facts: &StoreFacts) -> Result<(), Fault> {
         self.tokens_needed |= facts.tokens_needed;
         if self.pace == Pace::AtOnce {
+            if let Some(bucket) = self.database.bucket.get() {
+                bucket.claim(facts.history, false).await?;
+            }
             // A server that starts meanwhile waits for it, and finds the restored store.
             self.transaction.change("INSERT INTO store (history) VALUES ($1)", &[&facts.history.0]).await?;
         }
         self.transaction.change("DELETE FROM tokens", &[]).await?;
         let age = facts.age.map_or(0, |age| column(age.0));
-        let sql = "INSERT INTO store_facts (age) VALUES ($1) ON CONFLICT (one) DO UPDATE SET age = excluded.age";
-        self.transaction.change(sql, &[&age]).await.map(drop)
+        let blobs = self.database.bucket.get().map(|bucket| bucket.address().to_string());
+        let sql = "INSERT INTO store_facts (age, blobs) VALUES ($1, $2) \
+            ON CONFLICT (one) DO UPDATE SET age = excluded.age, blobs = excluded.blobs";
+        self.transaction.change(sql, &[&age, &blobs]).await.map(drop)
     }
 
     /// Whether a workspace was written before; what the source has no more, or has otherwise, is removed.
@@ -252,13 +259,19 @@ impl<'a> Import<'a> {
             Item::Blob(BlobRef { sha256, size_bytes }) => {
                 row.added_bytes += column(size_bytes);
                 self.blob = (UploadId(mint::uuid()), 0);
+                if self.database.bucket.initialized() {
+                    self.database.in_time(uploads::drop_unless_kept(self.database, self.blob.0)).await?;
+                    self.transaction.change("DELETE FROM uploads WHERE id = $1", &[&self.blob.0.0]).await?;
+                }
                 self.blob_row(sha256, size_bytes, &id).await?;
             }
             Item::Chunk(bytes) => {
                 let (upload, index) = self.blob;
                 self.blob.1 += 1;
-                let sql = "INSERT INTO chunks (upload, index, bytes) VALUES ($1, $2, $3)";
-                self.transaction.change(sql, &[&upload.0, &index, &&*bytes]).await?;
+                let chunk = chunks::place(self.database, (upload, index), bytes).await?;
+                let sql = "INSERT INTO chunks (upload, index, size, bytes, object) VALUES ($1, $2, $3, $4, $5)";
+                let (size, bytes, object) = chunk.columns();
+                self.transaction.change(sql, &[&upload.0, &index, &size, &bytes, &object]).await?;
             }
         }
         if self.staged.0 >= STEP_BYTES || self.staged.1 >= STEP_ROWS { self.flush().await } else { Ok(()) }

@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::chunks;
 use super::database::{Database, Values};
 use super::fault::Fault;
 use super::numbers::{column, get, name};
@@ -119,30 +120,41 @@ async fn remove(
     Ok(usize::try_from(count).unwrap_or_default())
 }
 
-/// Removes the chunks of all uploads that were dropped.
+/// From when on the chunks may be removed of uploads that were dropped. Objects stay for a day: a backup that is being made reads
+/// them, and a database that is set back by less than a day finds them.
+const REMOVABLE: &str = "UPDATE uploads SET removable = now() + CASE WHEN f.blobs IS NULL THEN '0' ELSE '1 day' END::interval \
+    FROM store_facts f WHERE dropped AND removable IS NULL";
+
+/// An upload whose chunks may be removed, whether a blob has its name, and whether there is a bucket.
+const NEXT: &str = "SELECT u.id, EXISTS (SELECT FROM blobs b WHERE b.upload = u.id), f.blobs IS NOT NULL \
+    FROM uploads u CROSS JOIN store_facts f WHERE u.dropped AND u.removable <= now() ORDER BY u.removable, u.id LIMIT 1";
+
+/// Removes the chunks of all uploads that were dropped, once they may be.
 pub(super) async fn remove_dropped(database: &Database) -> Result<(), StoreError> {
-    while database.write(|| remove_chunks(database)).await? {}
-    Ok(())
+    database.write(|| async { change(database, REMOVABLE, &[]).await }).await?;
+    loop {
+        let rows = database.read(NEXT, &[]).await?;
+        let Some(row) = rows.first() else { return Ok(()) };
+        let (upload, is_blob, is_in_bucket): (Uuid, bool, bool) =
+            parsed(|| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?)))?;
+        // Chunks of a blob stay, also where an upload of the same name is dropped. One that was dropped never becomes a blob.
+        if !is_blob {
+            remove_chunks(database, upload, is_in_bucket).await?;
+        }
+        let sql = "DELETE FROM uploads WHERE id = $1 AND dropped";
+        database.write(|| async { change(database, sql, &[&upload]).await }).await?;
+    }
 }
 
-/// Removes some chunks of an upload that was dropped; answers whether there was one.
-async fn remove_chunks(database: &Database) -> Result<bool, Fault> {
-    let transaction = database.begin().await?;
-    let sql = "SELECT id FROM uploads WHERE dropped ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED";
-    let Some(row) = transaction.row(sql, &[]).await? else {
-        transaction.roll_back().await?;
-        return Ok(false);
-    };
-    let upload: Uuid = get(&row, 0)?;
-    // Chunks of a blob stay, also where an upload of the same name is dropped.
-    let sql = "DELETE FROM chunks WHERE upload = $1 AND NOT EXISTS (SELECT FROM blobs WHERE upload = $1) AND index IN \
+/// Removes the chunks of an upload that was dropped, some at a time.
+async fn remove_chunks(database: &Database, upload: Uuid, is_in_bucket: bool) -> Result<(), StoreError> {
+    let sql = "DELETE FROM chunks WHERE upload = $1 AND index IN \
         (SELECT index FROM chunks WHERE upload = $1 ORDER BY index LIMIT $2)";
-    let removed = transaction.change(sql, &[&upload, &CHUNKS]).await?;
-    if i64::try_from(removed).unwrap_or(i64::MAX) < CHUNKS {
-        transaction.change("DELETE FROM uploads WHERE id = $1", &[&upload]).await?;
+    while database.write(|| async { change(database, sql, &[&upload, &CHUNKS]).await }).await? > 0 {}
+    match chunks::known(database).await? {
+        Some(bucket) if is_in_bucket => bucket.remove(UploadId(upload)).await,
+        _ => Ok(()),
     }
-    transaction.commit().await?;
-    Ok(true)
 }
 
 /// Removes uploads that are given up, until the store is closed. What fails is left to the next sweep.

@@ -1,4 +1,4 @@
-//! Uploads and blobs. Chunks are kept under the name of their upload; the transaction that makes an upload a blob counts them, so that
+//! Uploads and blobs. Chunks are kept under the name of their upload, in the database or in a bucket; the transaction that makes an upload a blob counts them, so that
 //! no blob lacks one. Every transaction locks the row of its workspace first. One server at a time writes an upload: that which
 //! began it, or which resumed it last.
 
@@ -6,8 +6,10 @@ use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
 use aptix_model::id::WorkspaceId;
 use aptix_model::record::UnixMillis;
+use tokio_postgres::Row;
 use tokio_util::bytes::Bytes;
 
+use super::chunks::{self, CHUNK, Placed};
 use super::database::{BEGIN, Database, Transaction, Values};
 use super::fault::Fault;
 use super::numbers::{column, digest, get, number};
@@ -69,7 +71,7 @@ pub(super) async fn claim(
     }
     let claim = "INSERT INTO uploads (id, workspace, digest, size, writer) VALUES ($1, $2, $3, $4, $5) \
         ON CONFLICT (id) DO UPDATE SET workspace = excluded.workspace, digest = excluded.digest, size = excluded.size, \
-        writer = excluded.writer, dropped = false";
+        writer = excluded.writer, dropped = false, removable = NULL";
     let size = column(blob.size_bytes);
     transaction.change(claim, &[&upload.0, &w, &sha256, &size, &database.writer]).await?;
     use_bytes(&transaction, workspace, size - replaced).await?;
@@ -112,20 +114,48 @@ const BEGIN_UPLOAD: &str = "INSERT INTO uploads (id, writer) SELECT $1, $2 \
     WHERE NOT EXISTS (SELECT FROM blobs WHERE upload = $1) ON CONFLICT (id) DO NOTHING";
 
 /// Keeps a chunk. That no blob is made of the upload is looked at again: `BEGIN_UPLOAD` may have waited for the transaction that made one.
-const CHUNK: &str = "WITH u AS (UPDATE uploads SET touched = now() WHERE id = $1 AND writer = $2 AND NOT dropped \
+const PUT_CHUNK: &str = "WITH u AS (UPDATE uploads SET touched = now() WHERE id = $1 AND writer = $2 AND NOT dropped \
         AND NOT EXISTS (SELECT FROM blobs WHERE upload = $1) RETURNING id) \
-    INSERT INTO chunks (upload, index, bytes) SELECT id, $3, $4 FROM u \
-    ON CONFLICT (upload, index) DO UPDATE SET bytes = excluded.bytes";
+    INSERT INTO chunks (upload, index, size, bytes, object) SELECT id, $3, $4, $5, $6 FROM u \
+    ON CONFLICT (upload, index) DO UPDATE SET size = excluded.size, bytes = excluded.bytes, object = excluded.object";
 
-/// Takes a chunk of an upload. Everything is sent together, and PostgreSQL is waited for once.
-pub(super) async fn put_chunk(database: &Database, upload: UploadId, index: u32, bytes: &Bytes) -> Result<(), Fault> {
+/// Has an upload be dropped, and its objects removed, unless something is made of it before it may be.
+pub(super) async fn drop_unless_kept(database: &Database, upload: UploadId) -> Result<(), Fault> {
+    let transaction = database.begin().await?;
+    transaction.change("INSERT INTO uploads (id, dropped) VALUES ($1, true)", &[&upload.0]).await?;
+    transaction.commit().await
+}
+
+/// Takes a chunk of an upload.
+pub(super) async fn put_chunk(
+    database: &Database,
+    (upload, index): (UploadId, u32),
+    bytes: Bytes,
+) -> Result<(), StoreError> {
+    if index == 0 && database.bucket.initialized() {
+        // An object is there before its row, and never without the row of its upload.
+        database.write(|| begin(database, upload)).await?;
+    }
+    database.health.admit()?;
+    let placed = chunks::place(database, (upload, i64::from(index)), bytes).await?;
+    database.write(|| keep(database, (upload, index), &placed)).await
+}
+
+async fn begin(database: &Database, upload: UploadId) -> Result<(), Fault> {
+    let transaction = database.begin().await?;
+    transaction.change(BEGIN_UPLOAD, &[&upload.0, &database.writer]).await?;
+    transaction.commit().await
+}
+
+/// Writes the row of a chunk. Everything is sent together, and PostgreSQL is waited for once.
+async fn keep(database: &Database, (upload, index): (UploadId, u32), placed: &Placed) -> Result<(), Fault> {
     let mut client = database.client().await?;
-    let (start, put) = (client.statement(BEGIN_UPLOAD).await?, client.statement(CHUNK).await?);
+    let (start, put) = (client.statement(BEGIN_UPLOAD).await?, client.statement(PUT_CHUNK).await?);
     client.set_idle(false);
     let object = client.object()?;
-    let (is_first, number, bytes) = (index == 0, i64::from(index), &**bytes);
+    let (is_first, number, (size, bytes, in_bucket)) = (index == 0, i64::from(index), placed.columns());
     let by: Values<'_> = &[&upload.0, &database.writer];
-    let values: Values<'_> = &[&upload.0, &database.writer, &number, &bytes];
+    let values: Values<'_> = &[&upload.0, &database.writer, &number, &size, &bytes, &in_bucket];
     let start = async { if is_first { object.execute(&start, by).await } else { Ok(0) } };
     database.counts.other_commit();
     let mut changed = 0;
@@ -206,7 +236,7 @@ async fn check(transaction: &Transaction<'_>, upload: UploadId, size: u64) -> Re
     if !get::<Option<bool>>(&row, 0)?.unwrap_or(false) {
         return Err(taken());
     }
-    let counted = "SELECT count(*), coalesce(max(index) + 1, 0), coalesce(sum(octet_length(bytes)), 0)::bigint \
+    let counted = "SELECT count(*), coalesce(max(index) + 1, 0), coalesce(sum(size), 0)::bigint \
         FROM chunks WHERE upload = $1";
     let row = transaction.row(counted, &[&upload.0]).await?.ok_or_else(gone)?;
     let (count, next, bytes): (i64, i64, i64) = (get(&row, 0)?, get(&row, 1)?, get(&row, 2)?);
@@ -224,7 +254,7 @@ pub(super) async fn unfinished(
     blob: BlobRef,
     now: UnixMillis,
 ) -> Result<Option<Unfinished>, StoreError> {
-    let sql = "SELECT u.id, u.seen, c.index, octet_length(c.bytes)::bigint FROM uploads u JOIN workspaces w ON w.name = u.workspace \
+    let sql = "SELECT u.id, u.seen, c.index, c.size FROM uploads u JOIN workspaces w ON w.name = u.workspace \
         LEFT JOIN chunks c ON c.upload = u.id \
         WHERE u.workspace = $1 AND u.digest = $2 AND u.size = $3 AND NOT u.dropped AND NOT w.deleting ORDER BY c.index";
     let size = column(blob.size_bytes);
@@ -263,9 +293,10 @@ pub(super) async fn upload_chunk(
     if index == 0 {
         database.write(|| resume(database, upload)).await?;
     }
-    let sql = "SELECT c.bytes FROM uploads u JOIN chunks c ON c.upload = u.id \
-        WHERE u.id = $1 AND NOT u.dropped AND c.index = $2";
-    chunk(&database.read(sql, &[&upload.0, &i64::from(index)]).await?)
+    let sql = format!(
+        "SELECT {CHUNK} FROM uploads u JOIN chunks c ON c.upload = u.id WHERE u.id = $1 AND NOT u.dropped AND c.index = $2"
+    );
+    chunk(database, &database.read(&sql, &[&upload.0, &i64::from(index)]).await?).await
 }
 
 async fn resume(database: &Database, upload: UploadId) -> Result<(), Fault> {
@@ -283,14 +314,19 @@ pub(super) async fn blob_chunk(
     digest: Sha256Digest,
     index: u32,
 ) -> Result<Option<Bytes>, StoreError> {
-    let sql = "SELECT c.bytes FROM blobs b JOIN workspaces w ON w.name = b.workspace JOIN chunks c ON c.upload = b.upload \
-        WHERE b.workspace = $1 AND b.digest = $2 AND c.index = $3 AND NOT w.deleting";
+    let sql = format!(
+        "SELECT {CHUNK} FROM blobs b JOIN workspaces w ON w.name = b.workspace JOIN chunks c ON c.upload = b.upload \
+        WHERE b.workspace = $1 AND b.digest = $2 AND c.index = $3 AND NOT w.deleting"
+    );
     let values: Values<'_> = &[&workspace.as_str(), &digest.as_bytes().as_slice(), &i64::from(index)];
-    chunk(&database.read(sql, values).await?)
+    chunk(database, &database.read(&sql, values).await?).await
 }
 
-fn chunk(rows: &[tokio_postgres::Row]) -> Result<Option<Bytes>, StoreError> {
-    rows.first().map(|row| parsed(|| Ok(Bytes::copy_from_slice(get(row, 0)?)))).transpose()
+async fn chunk(database: &Database, rows: &[Row]) -> Result<Option<Bytes>, StoreError> {
+    match rows.first() {
+        Some(row) => chunks::bytes(database, row).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// For each digest, how many bytes its blob has; notes that a caller learnt of it.

@@ -86,6 +86,14 @@ async fn no_named_blob_is_ever_swept_in_a_database() {
     }
 }
 
+#[cfg(feature = "s3")]
+#[tokio::test]
+async fn no_named_blob_is_ever_swept_in_a_bucket() {
+    if crate::cluster::Database::with_bucket().is_some() {
+        hold(Kind::Bucket, 0..2).await;
+    }
+}
+
 /// The control: a store that does not know what files name.
 #[tokio::test]
 async fn a_store_that_forgets_what_files_name_is_found() {

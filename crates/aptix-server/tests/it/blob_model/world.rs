@@ -43,6 +43,9 @@ pub(super) enum Kind {
     /// In a database.
     #[cfg(feature = "postgres")]
     Postgres,
+    /// In a database that leaves blobs to a bucket.
+    #[cfg(feature = "s3")]
+    Bucket,
     /// The embedded one with a defect.
     Forgetful,
 }
@@ -121,7 +124,12 @@ impl World {
             kind,
             dir: tempfile::tempdir().unwrap(),
             #[cfg(feature = "postgres")]
-            database: (kind == Kind::Postgres).then(|| Database::new().unwrap()),
+            database: match kind {
+                Kind::Postgres => Database::new(),
+                #[cfg(feature = "s3")]
+                Kind::Bucket => Database::with_bucket(),
+                _ => None,
+            },
             files_aside: Files::default(),
             store: None,
             sweeps: JoinSet::new(),
@@ -143,6 +151,8 @@ impl World {
             Kind::Embedded => Arc::new(embedded()),
             #[cfg(feature = "postgres")]
             Kind::Postgres => Arc::new(self.database.as_ref().unwrap().open().await),
+            #[cfg(feature = "s3")]
+            Kind::Bucket => Arc::new(self.database.as_ref().unwrap().open().await),
             Kind::Forgetful => Arc::new(Forgetful { inner: embedded(), files: Arc::clone(&self.files_aside) }),
         });
     }
@@ -151,6 +161,8 @@ impl World {
         match self.kind {
             #[cfg(feature = "postgres")]
             Kind::Postgres => true,
+            #[cfg(feature = "s3")]
+            Kind::Bucket => true,
             _ => false,
         }
     }

@@ -18,7 +18,9 @@ CREATE TABLE store_facts (
     -- How often a token was made or ended.
     tokens bigint NOT NULL DEFAULT 0,
     -- How often a server joined the others.
-    joined bigint NOT NULL DEFAULT 0
+    joined bigint NOT NULL DEFAULT 0,
+    -- The bucket that has the bytes of chunks; without one they are here.
+    blobs text
 );
 
 -- Which servers can use these tables: those that know at least this version of them. Every transaction that writes looks here.
@@ -277,7 +279,7 @@ CREATE TABLE batch_blobs (
 );
 
 -- An upload that is not a blob yet. One with a workspace can be resumed, the others are removed with time; one that is dropped is
--- only still there until its chunks are removed. `writer` names the server that writes it: no other one adds chunks or ends it.
+-- only still there until its chunks are removed, which they may be from `removable` on. `writer` names the server that writes it: no other one adds chunks or ends it.
 CREATE TABLE uploads (
     id uuid PRIMARY KEY,
     workspace text COLLATE "C",
@@ -286,18 +288,23 @@ CREATE TABLE uploads (
     seen bigint NOT NULL DEFAULT 0,
     writer uuid,
     touched timestamptz NOT NULL DEFAULT now(),
-    dropped boolean NOT NULL DEFAULT false
+    dropped boolean NOT NULL DEFAULT false,
+    removable timestamptz
 );
 
 CREATE UNIQUE INDEX uploads_of_blobs ON uploads (workspace, digest) WHERE workspace IS NOT NULL;
 CREATE INDEX uploads_unclaimed ON uploads (touched) WHERE workspace IS NULL AND NOT dropped;
-CREATE INDEX uploads_dropped ON uploads (id) WHERE dropped;
+CREATE INDEX uploads_dropped ON uploads (removable, id) WHERE dropped;
 CREATE INDEX uploads_seen ON uploads (seen) WHERE workspace IS NOT NULL;
 
+-- The bytes of a chunk are here, or in the object of the bucket that ends with this number.
 CREATE TABLE chunks (
     upload uuid NOT NULL,
     index bigint NOT NULL,
-    bytes bytea NOT NULL,
+    size bigint NOT NULL,
+    bytes bytea,
+    object uuid,
+    CHECK (num_nonnulls(bytes, object) = 1),
     PRIMARY KEY (upload, index)
 );
 
