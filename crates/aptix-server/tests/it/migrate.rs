@@ -123,6 +123,10 @@ async fn a_store_is_equal_there_and_back() {
     assert!(said.contains("copied 15 of 15") && said.contains("compared 15 of 15"), "{said}");
     assert!(said.contains("read back and equal: workspaces 15, batches 18"), "{said}");
     assert!(files(dir.path()) == before, "the source is as it was");
+    let mut tasks = JoinSet::new();
+    let counted = "SELECT reltuples::bigint FROM pg_class WHERE relname = 'batches'";
+    let counted = connect(&database, &mut tasks).await.query_one(counted, &[]).await.unwrap();
+    assert_eq!(counted.get::<_, i64>(0), 18, "PostgreSQL knows what came");
     failed(INTO, &database, dir.path(), (1, "the whole store"));
     let expected = items("", dir.path());
     assert!(items(&database.address, socket.path()) == expected);

@@ -1,6 +1,7 @@
 //! What the store in PostgreSQL promises beyond the contract: what it asks of the database, and what it does when another transaction,
 //! another server, or a damaged row gets in its way.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use crate::cluster::Database;
 use crate::fleet_store::{self, LONG, member};
 use crate::sample::{self, file};
 use crate::store_contract::{append, batch, step, workspace};
+use crate::until::until;
 
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
@@ -175,6 +177,41 @@ async fn no_server_that_lives_loses_its_tables() {
     run(&client, migration).await;
     let refused = PostgresStore::open(&Address::parse(&database.address).unwrap()).await.map(drop).unwrap_err();
     assert!(matches!(refused, StoreError::OtherSchema { .. }), "{refused}");
+}
+
+/// Of servers that write while tables are migrated that they cannot use, nothing comes after the migration.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_write_of_an_older_server_comes_after_a_migration() {
+    let Some(database) = Database::new() else { return };
+    let (older, mut tasks) = (Arc::new(database.open().await), JoinSet::new());
+    let client = connect(&database, &mut tasks).await;
+    let (acknowledged, mut writers) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
+    for writer in 1..=8_u128 {
+        let (older, acknowledged) = (Arc::clone(&older), Arc::clone(&acknowledged));
+        writers.spawn(async move {
+            for number in 1.. {
+                match older.append(batch(1000 * writer + number, &format!("w{writer}"), &format!("r{number}"))).await {
+                    Ok(_) => drop(acknowledged.fetch_add(1, Ordering::Relaxed)),
+                    // It waited for the migration.
+                    Err(StoreError::Busy { .. }) => {}
+                    Err(StoreError::ReadOnly { cause }) => return cause,
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            String::new()
+        });
+    }
+    until(async || (acknowledged.load(Ordering::Relaxed) > 100).then_some(())).await;
+    let stored =
+        async || client.query_one("SELECT sum(newest)::bigint FROM workspaces", &[]).await.unwrap().get::<_, i64>(0);
+    run(&client, "BEGIN; SELECT require_tables(2)").await;
+    let before = stored().await;
+    run(&client, "SELECT pg_sleep(0.2); COMMIT").await;
+    for cause in writers.join_all().await {
+        assert!(cause.contains("migrated"), "{cause}");
+    }
+    assert_eq!(stored().await, before);
+    assert_eq!(before, i64::try_from(acknowledged.load(Ordering::Relaxed)).unwrap());
 }
 
 /// A first start that is cut off before it has made the tables is made up for by the next one.
