@@ -13,11 +13,12 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{ExitCode, Termination};
 use std::time::Duration;
 
 use anyhow::Context;
-use aptix_server::config::{Effective, LogFilter, LogFormat, Sources};
+use aptix_server::config::{Config, Effective, LogFilter, LogFormat, Sources};
 use aptix_server::descriptors;
 use aptix_server::listen::{OwnerSocket, incoming, listen, listen_to_owner};
 use aptix_server::metrics;
@@ -256,11 +257,15 @@ async fn serve_until_signal(
     let tls = config.tls.files()?.map(Tls::open).transpose()?;
     let descriptors = descriptors::reserve(config.options.connections.total)?;
     config.options.connections.shrink(descriptors.connections);
-    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    let mut signalled = pin!(signals()?);
     let hangup = signal(SignalKind::hangup()).context("failed to listen for SIGHUP")?;
-    let Opened { store, dir: _held } = opening::open(&config, descriptors.store_files, accept_loss).await?;
-    let needs_no_token = store.tokens().await?.is_empty();
+    let (Opened { store, dir: _held }, needs_no_token) = tokio::select! {
+        opened = open(&config, descriptors.store_files, accept_loss) => opened?,
+        () = &mut signalled => {
+            tracing::info!("stopped before the store was open");
+            return Ok(());
+        }
+    };
     if needs_no_token {
         config.check_exposure()?;
     }
@@ -293,10 +298,7 @@ async fn serve_until_signal(
     };
     let reload = Reload { sources, started, approvals, quotas, retention, set_log };
     let stopped = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        signalled.await;
         manager.report(State::Stopping);
     };
     tokio::select! {
@@ -306,6 +308,25 @@ async fn serve_until_signal(
         never = answer_scrapes(metrics) => match never {},
     }
     Ok(())
+}
+
+/// Ends with SIGTERM or SIGINT, from when this was called.
+fn signals() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Opens the store; answers also whether callers need no token.
+async fn open(config: &Config, open_files: usize, accept_loss: bool) -> anyhow::Result<(Opened, bool)> {
+    let opened = opening::open(config, open_files, accept_loss).await?;
+    let needs_no_token = opened.store.tokens().await?.is_empty();
+    Ok((opened, needs_no_token))
 }
 
 /// The listener for scrapes of the metrics, if there is to be one.

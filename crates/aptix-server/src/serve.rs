@@ -1,6 +1,7 @@
 //! Puts the server together: services, health, reflection, every limit, and an orderly end.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,11 +90,13 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
 {
     let Changeable { approvals, quotas, retention, origins, fleet } = changeable.into();
-    let (fleet, dispatcher) = dispatcher(&store, &options, (approvals, fleet)).await;
-    let registry = Registry::load(Arc::clone(&store)).await.map_err(ServeError::Tokens)?;
+    let mut shutdown = pin!(shutdown);
+    let (fleet, dispatcher, registry) = tokio::select! {
+        started = start(&store, &options, (approvals, fleet)) => started?,
+        () = &mut shutdown => return end(store.close()).await,
+    };
     let (quotas, identity) = (Quotas::new(quotas), (Arc::clone(&registry), Arc::clone(&fleet)));
     let admission = Admission::new(options, dispatcher.closing(), identity, Arc::clone(&quotas));
-    dispatcher.look_at_disk().await;
     let (health, health_service) = Health::begin(dispatcher.low_disk()).await;
     let retainer = Retainer::new(Arc::clone(&store), retention, Arc::clone(&fleet));
     let blob_sweep = BlobSweep::new(Arc::clone(&store), Arc::clone(&dispatcher), options.blob_retention);
@@ -139,21 +142,27 @@ where
         never = registry.expire() => match never {},
     };
     dispatcher.stop();
-    match timeout(LAST_GRACE, dispatcher.finish()).await {
-        Ok(finished) => finished?,
-        Err(_) => tracing::warn!("the store was not closed in time; what it acknowledged is durable"),
-    }
+    end(dispatcher.finish()).await?;
     served?;
     tracing::info!("stopped");
     Ok(())
 }
 
-/// This server among those on its store, and what decides about batches.
-async fn dispatcher(
+/// Ends what is left, and closes the store, as far as that is done in time.
+async fn end(work: impl Future<Output = Result<(), StoreError>>) -> Result<(), ServeError> {
+    match timeout(LAST_GRACE, work).await {
+        Ok(ended) => ended?,
+        Err(_) => tracing::warn!("the store was not closed in time; what it acknowledged is durable"),
+    }
+    Ok(())
+}
+
+/// This server among those on its store, what decides about batches, and who calls. A store that is slow to answer takes its time.
+async fn start(
     store: &Arc<dyn Store>,
     options: &Options,
     (approvals, fleet): (CurrentApprovals, FleetOptions),
-) -> (Arc<Fleet>, Arc<Dispatcher>) {
+) -> Result<(Arc<Fleet>, Arc<Dispatcher>, Arc<Registry>), ServeError> {
     let others = Arc::new(Connections::new(fleet.authorities.clone(), fleet.connect.clone()));
     let fleet = Fleet::of(store, fleet);
     let (clock, beside) = (SteadyClock::default(), (Arc::clone(&fleet), others as Arc<dyn OtherServers>));
@@ -161,7 +170,9 @@ async fn dispatcher(
     if let Err(error) = dispatcher.recall_time().await {
         tracing::warn!(%error, "the newest time in the store cannot be read; prepared batches expire by the time of day alone");
     }
-    (fleet, dispatcher)
+    let registry = Registry::load(Arc::clone(store)).await.map_err(ServeError::Tokens)?;
+    dispatcher.look_at_disk().await;
+    Ok((fleet, dispatcher, registry))
 }
 
 /// Waits until calls in flight have had their time after the stop.

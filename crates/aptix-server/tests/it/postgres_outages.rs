@@ -1,6 +1,7 @@
 //! The store in PostgreSQL while the database accepts connections and does not answer, or does not confirm a commit.
 
 use std::cell::Cell;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,12 +9,14 @@ use aptix_server::options::Options;
 use aptix_server::store::postgres::PostgresStore;
 use aptix_server::store::postgres::address::Address;
 use aptix_server::store::{Appended, Store, StoreError};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tonic::Code;
 use tonic_health::pb::health_check_response::ServingStatus;
 
-use crate::cluster::{Cluster, USER};
+use crate::cluster::{Cluster, Database, USER};
 use crate::disk_reserve::health;
+use crate::postgres_store::{connect, run};
 use crate::server::{Server, assert_refused, create_text, submit};
 use crate::store_contract::{append, batch};
 use crate::until::until;
@@ -131,4 +134,35 @@ async fn a_server_on_a_slow_database_says_so_and_goes_on() {
     until(async || (health(&client, writer).await == ServingStatus::Serving).then_some(())).await;
     assert_eq!(client.submit(batch("slow")).await.unwrap().revision, 2);
     assert_eq!(client.submit(batch("slow")).await.unwrap().revision, 2);
+}
+
+/// A server that is told to stop while it starts stops, also where the database does not answer what it asks first: as a process, which
+/// asks for the tokens before it listens, and within, where it reads them once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_stops_while_it_starts_on_a_database_that_does_not_answer() {
+    let Some(database) = Database::new() else { return };
+    let (store, dir, mut tasks) = (Arc::new(database.open().await), tempfile::tempdir().unwrap(), JoinSet::new());
+    let (holder, other) = (connect(&database, &mut tasks).await, connect(&database, &mut tasks).await);
+    run(&holder, "BEGIN; LOCK TABLE tokens IN ACCESS EXCLUSIVE MODE").await;
+    let waits = async || {
+        let sql =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        (other.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) > 0).then_some(())
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aptix-server"));
+    command
+        .args(["--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(dir.path())
+        .env("APTIX_SERVER_STORE", &database.address);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until(waits).await;
+    let stop = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(stop.success());
+    let ended = timeout(SOON, tokio::task::spawn_blocking(move || child.wait())).await.unwrap().unwrap().unwrap();
+    assert_eq!(ended.code(), Some(0));
+    until(async || waits().await.is_none().then_some(())).await;
+
+    let server = Server::over(store, Options::default());
+    until(waits).await;
+    server.stop().await.unwrap();
 }
