@@ -73,7 +73,7 @@ fn embedded(data_dir: &Path, open_files: usize, accept_loss: bool) -> Result<Arc
 pub(crate) async fn open_database(address: &Address) -> Result<Arc<dyn Store>, StoreError> {
     match PostgresStore::open(address).await {
         Ok(store) => Ok(Arc::new(store)),
-        Err(StoreError::Failed { action, cause }) => {
+        Err(StoreError::Failed { action: action @ "connect to PostgreSQL", cause }) => {
             let cause =
                 format!("{cause}; hint: check the address {address}, and that PostgreSQL takes connections there");
             Err(StoreError::Failed { action, cause })

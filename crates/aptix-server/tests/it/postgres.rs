@@ -35,7 +35,7 @@ fn server(store: &str, data_dir: &Path) -> Command {
 }
 
 /// Runs a command to its end: its exit code, and all that it printed.
-fn run(mut command: Command) -> (Option<i32>, String) {
+pub(crate) fn run(mut command: Command) -> (Option<i32>, String) {
     let Output { status, stdout, stderr } = command.output().unwrap();
     (status.code(), format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr)))
 }

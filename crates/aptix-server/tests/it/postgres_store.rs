@@ -206,7 +206,10 @@ async fn no_write_of_an_older_server_comes_after_a_migration() {
         async || client.query_one("SELECT sum(newest)::bigint FROM workspaces", &[]).await.unwrap().get::<_, i64>(0);
     run(&client, "BEGIN; SELECT require_tables(2)").await;
     let before = stored().await;
-    run(&client, "SELECT pg_sleep(0.2); COMMIT").await;
+    let held_up = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    let other = connect(&database, &mut tasks).await;
+    until(async || (!other.query(held_up, &[]).await.unwrap().is_empty()).then_some(())).await;
+    run(&client, "COMMIT").await;
     for cause in writers.join_all().await {
         assert!(cause.contains("migrated"), "{cause}");
     }

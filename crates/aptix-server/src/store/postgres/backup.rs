@@ -76,6 +76,8 @@ async fn read(database: &Database, history: HistoryId, out: &Out) -> Result<(), 
     let (mut client, _) = database.connector.connection().await?;
     let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
     let transaction = begin.start().await?;
+    // It waits for who takes the items, and for the bucket.
+    transaction.batch_execute("SET LOCAL idle_in_transaction_session_timeout = 0").await?;
     let facts = transaction.query_one("SELECT age, tokens_needed FROM store_facts", &[]).await?;
     let facts = StoreFacts {
         history,
@@ -205,7 +207,8 @@ async fn back_up_chunks(
     loop {
         let rows = transaction.query_portal(&portal, LARGE).await?;
         for row in &rows {
-            send(out, Item::Chunk(chunks::bytes(database, row).await?)).await?;
+            let bytes = chunks::patiently(|| chunks::bytes(database, row)).await?;
+            send(out, Item::Chunk(bytes)).await?;
         }
         if rows.is_empty() {
             return Ok(());

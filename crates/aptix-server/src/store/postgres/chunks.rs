@@ -1,6 +1,9 @@
 //! Where the bytes of chunks are: with their rows, or in the bucket that the database names.
 
+use std::time::Duration;
+
 use aptix_model::id::HistoryId;
+use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 use tokio_util::bytes::Bytes;
 use uuid::Uuid;
@@ -28,18 +31,43 @@ impl Placed {
             Self::InBucket(number, size) => (column(*size as u64), None, Some(*number)),
         }
     }
+
+    /// Whether the object with this number has them.
+    pub(super) fn is_in(&self, object: Uuid) -> bool {
+        matches!(self, Self::InBucket(number, _) if *number == object)
+    }
 }
 
 /// Keeps the bytes of a chunk where chunks are kept: in the bucket if there is one, and else with the chunk's row.
 pub(super) async fn place(
-    database: &Database,
+    bucket: Option<&Bucket>,
     (upload, index): (UploadId, i64),
     bytes: Bytes,
 ) -> Result<Placed, StoreError> {
-    let Some(bucket) = database.bucket.get() else { return Ok(Placed::Here(bytes)) };
+    let Some(bucket) = bucket else { return Ok(Placed::Here(bytes)) };
     let (number, size) = (mint::uuid(), bytes.len());
     bucket.put(Object { upload, index, number }, bytes).await?;
     Ok(Placed::InBucket(number, size))
+}
+
+/// How long a restore or a backup asks a bucket again that is out of reach, and how often.
+const PATIENCE: Duration = Duration::from_secs(300);
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Asks again for a while where the bucket is out of reach: what takes hours does not end with a moment's outage.
+pub(super) async fn patiently<T, F: Future<Output = Result<T, StoreError>> + Send>(
+    mut ask: impl FnMut() -> F + Send,
+) -> Result<T, StoreError> {
+    let due = Instant::now() + PATIENCE;
+    loop {
+        match ask().await {
+            Err(error @ StoreError::NoBucket { .. }) if Instant::now() < due => {
+                tracing::warn!(%error, "it is tried again");
+                sleep(AGAIN).await;
+            }
+            answered => return answered,
+        }
+    }
 }
 
 /// The columns of the row `c` of a chunk, for [`bytes()`].

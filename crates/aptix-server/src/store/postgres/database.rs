@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
-use tokio::sync::OnceCell;
+use tokio::sync::{Notify, OnceCell};
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
@@ -40,7 +40,7 @@ pub(super) const BEGIN_GROUP: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET 
     SELECT check_tables(1)";
 /// The same for a transaction that may take any time.
 pub(super) const BEGIN_EMPTY: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '3s'; \
-    SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; \
+    SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL client_min_messages = warning; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; \
     SELECT check_tables(1)";
 
 /// How long a read may take.
@@ -54,6 +54,8 @@ pub(super) struct Database {
     reserved: Pool,
     /// What has the bytes of blobs, if not the database, as far as it is known.
     pub(super) bucket: OnceCell<Bucket>,
+    /// Wakes the task that removes the chunks of uploads that were dropped.
+    pub(super) dropped: Notify,
     /// Names this server among those that write uploads.
     pub(super) writer: Uuid,
     pub(super) ear: Arc<Ear>,
@@ -76,6 +78,7 @@ impl Database {
             committing,
             reserved,
             bucket: OnceCell::new(),
+            dropped: Notify::new(),
             writer,
             ear,
             mouth,

@@ -90,12 +90,16 @@ fn of_answer(error: &DbError) -> Fault {
 }
 
 /// An error with its causes.
-fn described(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn described(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        let said = cause.to_string();
+        // Some errors say what their cause does.
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
         next = cause.source();
     }
     text

@@ -327,7 +327,7 @@ impl Store for PostgresStore {
     fn continue_deletion(&self, workspace: WorkspaceId) -> Answer<'_, Option<Deletion>> {
         self.ask(move |database| async move {
             let step = database.write(|| deletion::step(database, &workspace)).await?;
-            sweep::remove_dropped(database).await?;
+            database.dropped.notify_one();
             Ok(step)
         })
     }

@@ -268,7 +268,8 @@ impl<'a> Import<'a> {
             Item::Chunk(bytes) => {
                 let (upload, index) = self.blob;
                 self.blob.1 += 1;
-                let chunk = chunks::place(self.database, (upload, index), bytes).await?;
+                let bucket = self.database.bucket.get();
+                let chunk = chunks::patiently(|| chunks::place(bucket, (upload, index), bytes.clone())).await?;
                 let sql = "INSERT INTO chunks (upload, index, size, bytes, object) VALUES ($1, $2, $3, $4, $5)";
                 let (size, bytes, object) = chunk.columns();
                 self.transaction.change(sql, &[&upload.0, &index, &size, &bytes, &object]).await?;

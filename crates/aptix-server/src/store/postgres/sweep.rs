@@ -125,24 +125,44 @@ async fn remove(
 const REMOVABLE: &str = "UPDATE uploads SET removable = now() + CASE WHEN f.blobs IS NULL THEN '0' ELSE '1 day' END::interval \
     FROM store_facts f WHERE dropped AND removable IS NULL";
 
-/// An upload whose chunks may be removed, whether a blob has its name, and whether there is a bucket.
+/// Uploads whose chunks may be removed, whether a blob has the name of each, and whether there is a bucket.
 const NEXT: &str = "SELECT u.id, EXISTS (SELECT FROM blobs b WHERE b.upload = u.id), f.blobs IS NOT NULL \
-    FROM uploads u CROSS JOIN store_facts f WHERE u.dropped AND u.removable <= now() ORDER BY u.removable, u.id LIMIT 1";
+    FROM uploads u CROSS JOIN store_facts f WHERE u.dropped AND u.removable <= now() ORDER BY u.removable, u.id LIMIT $1";
 
-/// Removes the chunks of all uploads that were dropped, once they may be.
+/// Puts off an upload whose objects could not be removed, so that it keeps no other one back.
+const LATER: &str = "UPDATE uploads SET removable = now() + interval '10 minutes' WHERE id = $1 AND dropped";
+
+/// Uploads whose objects may fail to be removed before the others are left to the next sweep: the bucket is out of reach.
+const FAILURES: usize = 3;
+
+/// Removes the chunks of all uploads that were dropped, once they may be. One whose objects cannot be removed is put off.
 pub(super) async fn remove_dropped(database: &Database) -> Result<(), StoreError> {
     database.write(|| async { change(database, REMOVABLE, &[]).await }).await?;
+    let mut failed = 0;
     loop {
-        let rows = database.read(NEXT, &[]).await?;
-        let Some(row) = rows.first() else { return Ok(()) };
-        let (upload, is_blob, is_in_bucket): (Uuid, bool, bool) =
-            parsed(|| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?)))?;
-        // Chunks of a blob stay, also where an upload of the same name is dropped. One that was dropped never becomes a blob.
-        if !is_blob {
-            remove_chunks(database, upload, is_in_bucket).await?;
+        let rows = database.read(NEXT, &[&STEP]).await?;
+        for row in &rows {
+            let (upload, is_blob, is_in_bucket): (Uuid, bool, bool) =
+                parsed(|| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?)))?;
+            // Chunks of a blob stay, also where an upload of the same name is dropped. One that was dropped never becomes a blob.
+            let removed = if is_blob { Ok(()) } else { remove_chunks(database, upload, is_in_bucket).await };
+            let sql = match removed {
+                Ok(()) => "DELETE FROM uploads WHERE id = $1 AND dropped",
+                Err(error @ (StoreError::NoBucket { .. } | StoreError::Failed { .. })) if is_in_bucket => {
+                    tracing::warn!(%error, %upload, "objects of an upload are not removed yet");
+                    failed += 1;
+                    LATER
+                }
+                Err(error) => return Err(error),
+            };
+            database.write(|| async { change(database, sql, &[&upload]).await }).await?;
+            if failed == FAILURES {
+                return Ok(());
+            }
         }
-        let sql = "DELETE FROM uploads WHERE id = $1 AND dropped";
-        database.write(|| async { change(database, sql, &[&upload]).await }).await?;
+        if rows.is_empty() {
+            return Ok(());
+        }
     }
 }
 
@@ -161,8 +181,12 @@ async fn remove_chunks(database: &Database, upload: Uuid, is_in_bucket: bool) ->
 pub(super) async fn run(database: &Database, mut given_up: mpsc::Receiver<UploadId>, closing: CancellationToken) {
     let serve = async {
         note(remove_dropped(database).await);
-        while let Some(upload) = given_up.recv().await {
-            let mut uploads = vec![upload.0];
+        loop {
+            let mut uploads = Vec::new();
+            tokio::select! {
+                Some(upload) = given_up.recv() => uploads.push(upload.0),
+                () = database.dropped.notified() => {}
+            }
             while let Ok(more) = given_up.try_recv() {
                 uploads.push(more.0);
             }

@@ -8,7 +8,9 @@ use aptix_model::id::WorkspaceId;
 use aptix_model::record::UnixMillis;
 use tokio_postgres::Row;
 use tokio_util::bytes::Bytes;
+use uuid::Uuid;
 
+use super::bucket::Object;
 use super::chunks::{self, CHUNK, Placed};
 use super::database::{BEGIN, Database, Transaction, Values};
 use super::fault::Fault;
@@ -115,9 +117,11 @@ const BEGIN_UPLOAD: &str = "INSERT INTO uploads (id, writer) SELECT $1, $2 \
 
 /// Keeps a chunk. That no blob is made of the upload is looked at again: `BEGIN_UPLOAD` may have waited for the transaction that made one.
 const PUT_CHUNK: &str = "WITH u AS (UPDATE uploads SET touched = now() WHERE id = $1 AND writer = $2 AND NOT dropped \
-        AND NOT EXISTS (SELECT FROM blobs WHERE upload = $1) RETURNING id) \
-    INSERT INTO chunks (upload, index, size, bytes, object) SELECT id, $3, $4, $5, $6 FROM u \
-    ON CONFLICT (upload, index) DO UPDATE SET size = excluded.size, bytes = excluded.bytes, object = excluded.object";
+        AND NOT EXISTS (SELECT FROM blobs WHERE upload = $1) RETURNING id), \
+    former AS (SELECT object FROM chunks WHERE upload = $1 AND index = $3), \
+    put AS (INSERT INTO chunks (upload, index, size, bytes, object) SELECT id, $3, $4, $5, $6 FROM u \
+    ON CONFLICT (upload, index) DO UPDATE SET size = excluded.size, bytes = excluded.bytes, object = excluded.object RETURNING 1) \
+    SELECT (SELECT count(*) FROM put), (SELECT object FROM former)";
 
 /// Has an upload be dropped, and its objects removed, unless something is made of it before it may be.
 pub(super) async fn drop_unless_kept(database: &Database, upload: UploadId) -> Result<(), Fault> {
@@ -132,13 +136,21 @@ pub(super) async fn put_chunk(
     (upload, index): (UploadId, u32),
     bytes: Bytes,
 ) -> Result<(), StoreError> {
-    if index == 0 && database.bucket.initialized() {
+    let bucket = database.bucket.get();
+    if index == 0 && bucket.is_some() {
         // An object is there before its row, and never without the row of its upload.
         database.write(|| begin(database, upload)).await?;
     }
     database.health.admit()?;
-    let placed = chunks::place(database, (upload, i64::from(index)), bytes).await?;
-    database.write(|| keep(database, (upload, index), &placed)).await
+    let placed = chunks::place(bucket, (upload, i64::from(index)), bytes).await?;
+    let former = database.write(|| keep(database, (upload, index), &placed)).await?;
+    if let (Some(bucket), Some(number)) = (bucket, former.filter(|former| !placed.is_in(*former))) {
+        let former = Object { upload, index: i64::from(index), number };
+        if let Err(error) = bucket.remove_one(former).await {
+            tracing::warn!(%error, upload = %upload.0, "an object that is of no use is left until its upload is removed");
+        }
+    }
+    Ok(())
 }
 
 async fn begin(database: &Database, upload: UploadId) -> Result<(), Fault> {
@@ -147,8 +159,9 @@ async fn begin(database: &Database, upload: UploadId) -> Result<(), Fault> {
     transaction.commit().await
 }
 
-/// Writes the row of a chunk. Everything is sent together, and PostgreSQL is waited for once.
-async fn keep(database: &Database, (upload, index): (UploadId, u32), placed: &Placed) -> Result<(), Fault> {
+/// Writes the row of a chunk; answers the number of the object that it took the place of. Everything is sent together, and PostgreSQL is
+/// waited for once.
+async fn keep(database: &Database, (upload, index): (UploadId, u32), placed: &Placed) -> Result<Option<Uuid>, Fault> {
     let mut client = database.client().await?;
     let (start, put) = (client.statement(BEGIN_UPLOAD).await?, client.statement(PUT_CHUNK).await?);
     client.set_idle(false);
@@ -158,16 +171,17 @@ async fn keep(database: &Database, (upload, index): (UploadId, u32), placed: &Pl
     let values: Values<'_> = &[&upload.0, &database.writer, &number, &size, &bytes, &in_bucket];
     let start = async { if is_first { object.execute(&start, by).await } else { Ok(0) } };
     database.counts.other_commit();
-    let mut changed = 0;
+    let (mut changed, mut former) = (0, None);
     let sent = async {
         let (began, started, put, ended) = tokio::join!(
             biased;
             object.batch_execute(BEGIN),
             start,
-            object.execute(&put, values),
+            object.query_one(&put, values),
             object.batch_execute("COMMIT"),
         );
-        changed = began.and(started).and(put)?;
+        let row = began.and(started).and(put)?;
+        (changed, former) = (get::<i64>(&row, 0)?, get(&row, 1)?);
         Ok(ended?)
     };
     let put = database.commit(sent).await;
@@ -175,7 +189,7 @@ async fn keep(database: &Database, (upload, index): (UploadId, u32), placed: &Pl
     client.set_idle(!matches!(put, Err(Fault::Unavailable(_))));
     put?;
     drop(client);
-    if changed == 0 { Err(not_ours(database, upload).await) } else { Ok(()) }
+    if changed == 0 { Err(not_ours(database, upload).await) } else { Ok(former) }
 }
 
 /// Why this server cannot go on with an upload.

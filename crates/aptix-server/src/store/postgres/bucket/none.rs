@@ -36,6 +36,10 @@ impl Bucket {
         match *self {}
     }
 
+    pub(in super::super) async fn remove_one(&self, _: Object) -> Result<(), StoreError> {
+        match *self {}
+    }
+
     pub(in super::super) async fn remove(&self, _: UploadId) -> Result<(), StoreError> {
         match *self {}
     }

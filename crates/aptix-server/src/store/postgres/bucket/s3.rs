@@ -5,11 +5,13 @@ use std::time::Duration;
 use aptix_model::id::HistoryId;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::path::Path;
-use object_store::{ClientConfigKey, Error, ObjectStore, ObjectStoreExt, RetryConfig};
+use object_store::{BackoffConfig, ClientConfigKey, Error, ObjectStore, ObjectStoreExt, PutMode, RetryConfig};
+use tokio::time::timeout;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_stream::StreamExt as _;
 use tokio_util::bytes::Bytes;
 
+use super::super::fault::described;
 use super::object::Object;
 use crate::store::bucket_address::BucketAddress;
 use crate::store::{StoreError, UploadId};
@@ -18,9 +20,12 @@ use crate::store::{StoreError, UploadId};
 const LIMITS: [(ClientConfigKey, &str); 2] =
     [(ClientConfigKey::ConnectTimeout, "3s"), (ClientConfigKey::Timeout, "10s")];
 
-/// Until when a request that failed is made again: within the time that a call has.
-const RETRIES: usize = 3;
+/// How often and until when a request that failed is made again, and until when all of it is given up: within the time that a call has.
+const RETRIES: usize = 5;
+const BACKOFF: BackoffConfig =
+    BackoffConfig { init_backoff: Duration::from_millis(200), max_backoff: Duration::from_secs(2), base: 2.0 };
 const RETRY_LIMIT: Duration = Duration::from_secs(15);
+const LIMIT: Duration = Duration::from_secs(25);
 
 /// The object that says which store the bucket belongs to.
 const OWNER: &str = "aptix-store";
@@ -41,7 +46,7 @@ impl Bucket {
     pub(in super::super) fn open(address: &BucketAddress) -> Result<Self, StoreError> {
         // Whatever was installed before is as good.
         let _ = ring::default_provider().install_default();
-        let retry = RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_LIMIT, ..RetryConfig::default() };
+        let retry = RetryConfig { backoff: BACKOFF, max_retries: RETRIES, retry_timeout: RETRY_LIMIT };
         let mut builder = AmazonS3Builder::from_env().with_bucket_name(address.bucket()).with_retry(retry);
         for (key, limit) in LIMITS {
             builder = builder.with_config(AmazonS3ConfigKey::Client(key), limit);
@@ -54,7 +59,9 @@ impl Bucket {
             Err(error) => Err(StoreError::Failed {
                 action: "open the bucket of its blobs",
                 cause: format!(
-                    "{address}: {error}; hint: look at the variables of the environment that begin with AWS_"
+                    "{address}: {}; hint: look at the variables of the environment that begin with AWS_; http takes AWS_ALLOW_HTTP=true, \
+                     and https the certificates of authorities, of the system or of the file SSL_CERT_FILE",
+                    told(&described(&error))
                 ),
             }),
         }
@@ -70,22 +77,29 @@ impl Bucket {
     /// # Errors
     /// When it belongs to another store, or to none although the database knows it as its own, or cannot be read or written.
     pub(in super::super) async fn claim(&self, history: HistoryId, is_known: bool) -> Result<(), StoreError> {
-        let (name, history) = (self.prefix.clone().join(OWNER), history.to_string());
-        let owner = match self.objects.get(&name).await {
-            Ok(found) => found.bytes().await.map_err(|error| self.unreachable(&error))?,
-            Err(Error::NotFound { .. }) if is_known => {
+        let history = history.to_string();
+        let owner = match self.owner().await? {
+            Some(owner) => owner,
+            None if is_known => {
                 let cause = format!(
-                    "expected the object {name} in {}, where the database has its blobs, found none; hint: check AWS_ENDPOINT_URL, and copy \
+                    "expected the object {} in {}, where the database has its blobs, found none; hint: check AWS_ENDPOINT_URL, and copy \
                      the whole prefix when a bucket is moved",
+                    self.mark(),
                     self.address
                 );
                 return Err(StoreError::Failed { action: "use the bucket of its blobs", cause });
             }
-            Err(Error::NotFound { .. }) => {
-                let put = self.objects.put(&name, history.into_bytes().into()).await;
-                return put.map(drop).map_err(|error| self.unreachable(&error));
+            None => {
+                let (name, own) = (self.mark(), history.clone().into_bytes());
+                match self.in_time(self.objects.put_opts(&name, own.into(), PutMode::Create.into())).await? {
+                    Ok(_) => return Ok(()),
+                    // Another store was faster, or another server of this one.
+                    Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {
+                        self.owner().await?.unwrap_or_default()
+                    }
+                    Err(error) => return Err(self.unreachable(&error)),
+                }
             }
-            Err(error) => return Err(self.unreachable(&error)),
         };
         if owner == history.as_bytes() {
             return Ok(());
@@ -97,23 +111,39 @@ impl Bucket {
         Err(StoreError::Failed { action: "use the bucket of its blobs", cause })
     }
 
+    /// The store that the bucket says it belongs to.
+    async fn owner(&self) -> Result<Option<Bytes>, StoreError> {
+        let name = self.mark();
+        match self.in_time(async { self.objects.get(&name).await?.bytes().await }).await? {
+            Ok(owner) => Ok(Some(owner)),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.unreachable(&error)),
+        }
+    }
+
     /// Keeps a chunk. What failed may have been kept all the same.
     pub(in super::super) async fn put(&self, object: Object, bytes: Bytes) -> Result<(), StoreError> {
-        let put = self.objects.put(&self.name(object), bytes.into()).await;
+        let put = self.in_time(self.objects.put(&self.name(object), bytes.into())).await?;
         put.map(drop).map_err(|error| self.unreachable(&error))
     }
 
     /// A chunk of so many bytes.
     pub(in super::super) async fn get(&self, object: Object, size: u64) -> Result<Bytes, StoreError> {
         let name = self.name(object);
-        let read = async { self.objects.get(&name).await?.bytes().await };
-        let why = match read.await {
+        let why = match self.in_time(async { self.objects.get(&name).await?.bytes().await }).await? {
             Ok(bytes) if bytes.len() as u64 == size => return Ok(bytes),
             Ok(bytes) => format!("it has {} bytes in the place of {size}", bytes.len()),
-            Err(Error::NotFound { .. }) => "it is missing".to_owned(),
+            // Where the mark of the store is missing as well, something else answers in the place of the bucket.
+            Err(Error::NotFound { .. }) if self.owner().await?.is_some() => "it is missing".to_owned(),
             Err(error) => return Err(self.unreachable(&error)),
         };
         Err(StoreError::Corrupt { what: format!("object {name} of the bucket {}", self.address), why })
+    }
+
+    /// Removes the object of a chunk that another one took the place of.
+    pub(in super::super) async fn remove_one(&self, object: Object) -> Result<(), StoreError> {
+        let removed = self.in_time(self.objects.delete(&self.name(object))).await?;
+        removed.map_err(|error| self.unreachable(&error))
     }
 
     /// Removes every object of an upload.
@@ -121,14 +151,14 @@ impl Bucket {
         let found = self.objects.list(Some(&self.of_upload(upload)));
         let names = Box::pin(found.map(|found| found.map(|object| object.location)));
         let mut removed = self.objects.delete_stream(names);
-        while let Some(removed) = removed.next().await {
-            match removed {
-                // Another server removes the same.
-                Ok(_) | Err(Error::NotFound { .. }) => {}
-                Err(error) => return Err(self.unreachable(&error)),
-            }
+        while let Some(removed) = self.in_time(removed.next()).await? {
+            removed.map_err(|error| self.unreachable(&error))?;
         }
         Ok(())
+    }
+
+    fn mark(&self) -> Path {
+        self.prefix.clone().join(OWNER)
     }
 
     fn of_upload(&self, upload: UploadId) -> Path {
@@ -139,7 +169,38 @@ impl Bucket {
         self.of_upload(upload).join(index.to_string()).join(number.to_string())
     }
 
+    /// Bounds a request with all that belongs to it: credentials may have to be asked for first.
+    async fn in_time<T>(&self, request: impl Future<Output = T>) -> Result<T, StoreError> {
+        let late = |_| StoreError::NoBucket { cause: format!("{}: no answer within {LIMIT:?}", self.address) };
+        timeout(LIMIT, request).await.map_err(late)
+    }
+
     fn unreachable(&self, error: &Error) -> StoreError {
-        StoreError::NoBucket { cause: format!("{}: {error}", self.address) }
+        StoreError::NoBucket { cause: format!("{}: {}", self.address, told(&described(error))) }
+    }
+}
+
+/// An error without the request, which some stores send back in the body of their answer.
+fn told(error: &str) -> String {
+    let part = |name: &str| {
+        let (_, rest) = error.split_once(&format!("<{name}>"))?;
+        rest.split_once(&format!("</{name}>")).map(|(part, _)| part)
+    };
+    match (error.split_once('<'), part("Code")) {
+        (Some((before, _)), Some(code)) => format!("{before}{code}: {}", part("Message").unwrap_or_default()),
+        _ => error.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+
+    #[test]
+    fn an_error_does_not_have_the_request() {
+        let error = "403: <?xml version=\"1.0\"?>\n<Error><Code>SignatureDoesNotMatch</Code><Message>not yours</Message>\
+                     <CanonicalRequest>x-amz-security-token:hush</CanonicalRequest></Error>: 403";
+        assert_eq!(told(error), "403: SignatureDoesNotMatch: not yours");
+        assert_eq!(told("refused"), "refused");
     }
 }
