@@ -90,10 +90,13 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
 {
     let Changeable { approvals, quotas, retention, origins, fleet } = changeable.into();
-    let mut shutdown = pin!(shutdown);
+    let mut shutdown = pin!(async {
+        shutdown.await;
+        tracing::info!("shutting down");
+    });
     let (fleet, dispatcher, registry) = tokio::select! {
         started = start(&store, &options, (approvals, fleet)) => started?,
-        () = &mut shutdown => return end(store.close()).await,
+        () = &mut shutdown => return end(store.close(), Ok(())).await,
     };
     let (quotas, identity) = (Quotas::new(quotas), (Arc::clone(&registry), Arc::clone(&fleet)));
     let admission = Admission::new(options, dispatcher.closing(), identity, Arc::clone(&quotas));
@@ -113,7 +116,6 @@ where
     let stopped = CancellationToken::new();
     let stopping = async {
         shutdown.await;
-        tracing::info!("shutting down");
         health.stop().await;
         dispatcher.stop();
         stopped.cancel();
@@ -142,18 +144,20 @@ where
         never = registry.expire() => match never {},
     };
     dispatcher.stop();
-    end(dispatcher.finish()).await?;
-    served?;
-    tracing::info!("stopped");
-    Ok(())
+    end(dispatcher.finish(), served).await
 }
 
 /// Ends what is left, and closes the store, as far as that is done in time.
-async fn end(work: impl Future<Output = Result<(), StoreError>>) -> Result<(), ServeError> {
+async fn end(
+    work: impl Future<Output = Result<(), StoreError>>,
+    served: Result<(), tonic::transport::Error>,
+) -> Result<(), ServeError> {
     match timeout(LAST_GRACE, work).await {
         Ok(ended) => ended?,
         Err(_) => tracing::warn!("the store was not closed in time; what it acknowledged is durable"),
     }
+    served?;
+    tracing::info!("stopped");
     Ok(())
 }
 
