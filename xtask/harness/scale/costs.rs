@@ -32,6 +32,9 @@ pub(crate) struct StoreCosts {
     /// Processor time of the database for one batch of a group, and for a group.
     pub(crate) database_row: f64,
     pub(crate) database_group: f64,
+    /// Processor time of the servers and of the database for a group that no batch of it waits for: to tell the other servers, and to hear it.
+    pub(crate) server_beside: f64,
+    pub(crate) database_beside: f64,
     /// From when a group is flushed until it is durable.
     pub(crate) flush: f64,
     /// What a group waits for beside that, and a call on its way to its server: wake-ups and sockets. Fitted.
@@ -114,6 +117,8 @@ impl StoreCosts {
             server_group: self.server_group * times,
             database_row: self.database_row * times,
             database_group: self.database_group * times,
+            server_beside: self.server_beside * times,
+            database_beside: self.database_beside * times,
             ..self
         }
     }

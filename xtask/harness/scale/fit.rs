@@ -9,34 +9,44 @@ use crate::simulation::{Layout, Load, Machines, simulate};
 const SECONDS: f64 = 6.0;
 const STEPS: usize = 14;
 const ROUNDS: usize = 5;
+/// Between which bounds a slowdown is, and how long a wait in seconds.
+const LEAST: f64 = 0.2;
+const MOST: (f64, f64) = (LEAST, 8.0);
+const LONGEST: f64 = 0.05;
 /// Bytes a second of the log's disk where it is no bound.
 const UNBOUNDED: f64 = 1e12;
 
-/// The costs of a store, and how many times as long its work takes because processors are shared, with few writers and with many: few leave
-/// processors idle, so that other programs, and the second thread of a core, slow them less.
+/// The costs of a store, and how many times as long its work takes because processors are shared, with as many writers as there are in each of
+/// the fitted cases: few leave processors idle, so that other programs, and the second thread of a core, slow them less.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fitted {
     pub(crate) costs: StoreCosts,
-    slowdown: [f64; 2],
+    /// From the fewest writers to the most.
+    slowdown: [(usize, f64); 3],
 }
 
-/// Between how many writers the slowdown changes.
-const FEW: f64 = 2.0;
-const MANY: f64 = 32.0;
-
 impl Fitted {
-    /// The slowdown with so many writers, which is linear in the part that each has of all.
+    /// The slowdown with so many writers, which between two cases is linear in the part that each writer has of all.
     fn slowdown(&self, writers: usize) -> f64 {
-        let part = |writers: f64| 1.0 / writers.clamp(FEW, MANY);
-        let [few, many] = self.slowdown;
-        many + (few - many) * (part(writers as f64) - part(MANY)) / (part(FEW) - part(MANY))
+        let part = |writers: usize| 1.0 / writers.max(1) as f64;
+        for pair in self.slowdown.windows(2) {
+            if let [(few, of_few), (many, of_many)] = *pair
+                && writers <= many
+            {
+                let share = (part(writers.max(few)) - part(many)) / (part(few) - part(many));
+                return of_many + (of_few - of_many) * share;
+            }
+        }
+        let [.., (_, of_most)] = self.slowdown;
+        of_most
     }
 }
 
-/// Fits the costs of `servers` servers on one store to three cases, from few writers to many. The costs of a batch and of a group are the line through
-/// what each batch took beside how many shared a group; the slowdown follows from the case with the most writers, what a group waits
-/// for from the one between (less than a flush where the disk was busier when flushes were timed), and what a call waits for from that with the fewest.
-pub(crate) fn fit(cases: &[(usize, Measured)], servers: usize, flush: f64) -> Fitted {
+/// Fits the costs of `servers` servers on one store to three cases, from few writers to many; `alone` are those of one server on it. The costs of a batch and of a group are the line through
+/// what each batch took beside how many shared a group. Each case then leaves one thing open: that with the most writers the slowdown; the others what
+/// a group waits for beside its flush, and what a call waits for, or where even no wait leaves the simulation too slow, how much less than with
+/// more writers it is slowed.
+pub(crate) fn fit(cases: &[(usize, Measured)], (servers, alone): (usize, Option<&StoreCosts>), flush: f64) -> Fitted {
     let each: Vec<_> = cases.iter().map(|(writers, measured)| (*writers, measured.each())).collect();
     let through = |of: fn(&Measured) -> f64| line(each.iter().map(|(_, each)| (1.0 / each.groups, of(each))).collect());
     let (author, of_group) = through(|each| each.author);
@@ -44,44 +54,45 @@ pub(crate) fn fit(cases: &[(usize, Measured)], servers: usize, flush: f64) -> Fi
     let author_call = author + of_group / each.last().map_or(1.0, |(_, each)| each.groups);
     let (server_submit, server_group) = through(|each| each.server);
     let (database_row, database_group) = through(|each| each.database);
+    // What a group takes beyond that of a server that is alone is done beside it.
+    let beside = |group: f64, of: fn(&StoreCosts) -> f64| alone.map_or(0.0, |alone| (group - of(alone)).max(0.0));
+    let server_beside = beside(server_group, |alone| alone.server_group);
+    let database_beside = beside(database_group, |alone| alone.database_group);
     let costs = StoreCosts {
         author_call,
         server_submit,
-        server_group,
+        server_group: server_group - server_beside,
         database_row,
-        database_group,
+        database_group: database_group - database_beside,
+        server_beside,
+        database_beside,
         flush,
         ..StoreCosts::default()
     };
-    let mut fitted = Fitted { costs, slowdown: [1.0; 2] };
-    let [(few, of_few), (some, of_some), (many, of_many)] = each.as_slice() else { return fitted };
+    let mut fitted =
+        Fitted { costs, slowdown: [0, 1, 2].map(|case| (cases.get(case).map_or(1, |(writers, _)| *writers), 1.0)) };
     for _ in 0..ROUNDS {
-        let [few_slowdown, _] = fitted.slowdown;
-        let of_many_writers = |slowdown| Fitted { slowdown: [few_slowdown, slowdown], ..fitted };
-        let slowdown = narrowed((0.2, 8.0), |slowdown| {
-            simulated(of_many_writers(slowdown), servers, *many) > median(of_many.rates.clone())
-        });
-        fitted = of_many_writers(slowdown);
-        let of_group = |time: f64| {
-            let costs = StoreCosts { flush: flush.min(time), group_wait: (time - flush).max(0.0), ..fitted.costs };
-            Fitted { costs, ..fitted }
-        };
-        let time =
-            narrowed((0.0, 0.05), |time| simulated(of_group(time), servers, *some) > median(of_some.rates.clone()));
-        fitted = of_group(time);
-        // Few are slowed as much as many, and wait beside; or they are slowed less.
-        let of_few_writers = |(less, call_wait)| {
-            let costs = StoreCosts { call_wait, ..fitted.costs };
-            Fitted { costs, slowdown: [less, slowdown] }
-        };
-        let is_too_fast =
-            |few_writers| simulated(of_few_writers(few_writers), servers, *few) > median(of_few.rates.clone());
-        let few_writers = if is_too_fast((slowdown, 0.0)) {
-            (slowdown, narrowed((0.0, 0.05), |wait| is_too_fast((slowdown, wait))))
-        } else {
-            (narrowed((0.2, slowdown), |less| is_too_fast((less, 0.0))), 0.0)
-        };
-        fitted = of_few_writers(few_writers);
+        for (case, (writers, measured)) in each.iter().enumerate().rev() {
+            let is_too_fast = |fitted: Fitted| simulated(fitted, servers, *writers) > median(measured.rates.clone());
+            let slowed = |slowdown: f64, wait: f64| {
+                let mut tried = fitted;
+                tried.slowdown.iter_mut().skip(case).take(1).for_each(|(_, slowed)| *slowed = slowdown);
+                match case {
+                    0 => tried.costs.call_wait = wait,
+                    1 => tried.costs.group_wait = wait,
+                    _ => {}
+                }
+                tried
+            };
+            let with_more = fitted.slowdown.get(case + 1).map(|(_, slowdown)| *slowdown);
+            fitted = match with_more {
+                None => slowed(narrowed(MOST, |slowdown| is_too_fast(slowed(slowdown, 0.0))), 0.0),
+                Some(more) if is_too_fast(slowed(more, 0.0)) => {
+                    slowed(more, narrowed((0.0, LONGEST), |wait| is_too_fast(slowed(more, wait))))
+                }
+                Some(more) => slowed(narrowed((LEAST, more), |less| is_too_fast(slowed(less, 0.0))), 0.0),
+            };
+        }
     }
     fitted
 }

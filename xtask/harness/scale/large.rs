@@ -121,12 +121,17 @@ fn writes_of_writer(costs: &StoreCosts) -> f64 {
 /// Processor time of the servers of a database for each batch, in groups of this size.
 fn server_time(costs: &Costs, shard: Shard, group: f64) -> f64 {
     let of_agents = with_fleet(costs, shard);
-    costs.company.server_submit + of_agents.push + of_agents.report + 2.0 * costs.company.server_group / group
+    costs.company.server_submit
+        + of_agents.push
+        + of_agents.report
+        + 2.0 * (costs.company.server_group + costs.company.server_beside) / group
 }
 
 /// Processor time of the database for each batch, without looks.
 fn database_time(costs: &Costs, group: f64) -> f64 {
-    costs.company.database_row + costs.agents.database_report + 2.0 * costs.company.database_group / group
+    costs.company.database_row
+        + costs.agents.database_report
+        + 2.0 * (costs.company.database_group + costs.company.database_beside) / group
 }
 
 /// What agents cost with what servers cost each other: every batch is heard by every other server, and workspaces are looked at.

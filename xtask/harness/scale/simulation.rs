@@ -106,6 +106,9 @@ enum Job {
     /// A server prepares its group, and the database carries it out.
     Group(usize),
     Rows(usize),
+    /// A server tells the others of its group, and the database hands it on and they hear it.
+    Tell(usize),
+    Heard,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -293,6 +296,8 @@ impl<'a> Simulation<'a> {
             Job::Answer(batch, Write::Submit) => (of_batch(batch), costs.server_submit / 2.0 + agents.push),
             Job::Answer(batch, Write::Report) => (of_batch(batch), agents.report / 2.0),
             Job::Group(server) => (of_server(server), costs.server_group),
+            Job::Tell(server) => (of_server(server), costs.server_beside),
+            Job::Heard => (database, costs.database_beside),
             Job::Aside(_) => (database, (agents.database_report - costs.database_row).max(0.0)),
             Job::Rows(server) => {
                 let rows = self.servers.get(server).map_or(0, |server| server.group.len()) as f64;
@@ -338,10 +343,12 @@ impl<'a> Simulation<'a> {
                 self.disk.end();
                 for server in std::mem::take(&mut self.flushing) {
                     let group = self.servers.get_mut(server).map(|server| std::mem::take(&mut server.group));
+                    // The writer goes on before those who waited for it are woken.
+                    self.group(server);
                     for (batch, write) in group.unwrap_or_default() {
                         self.work_on(Job::Answer(batch, write));
                     }
-                    self.group(server);
+                    self.work_on(Job::Tell(server));
                 }
                 self.flush();
             }
@@ -360,6 +367,8 @@ impl<'a> Simulation<'a> {
                 self.group(at);
             }
             Job::Group(server) => self.work_on(Job::Rows(server)),
+            Job::Tell(_) => self.work_on(Job::Heard),
+            Job::Heard => {}
             Job::Rows(server) => {
                 let wait = self.layout.costs.group_wait * self.spread();
                 self.plan(wait, Event::Waited(server));
