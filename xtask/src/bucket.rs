@@ -42,16 +42,6 @@ impl BucketServer {
         ensure!(!server.address.is_empty(), "the S3-compatible server does not start");
         Ok(Some(server))
     }
-
-    fn let_use<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        command
-            .env("APTIX_TEST_BUCKET", format!("s3://{BUCKET}"))
-            .env("AWS_ENDPOINT_URL", &self.address)
-            .env("AWS_ALLOW_HTTP", "true")
-            .env("AWS_REGION", "us-east-1")
-            .env("AWS_ACCESS_KEY_ID", "tests")
-            .env("AWS_SECRET_ACCESS_KEY", "tests")
-    }
 }
 
 impl Drop for BucketServer {
@@ -64,8 +54,12 @@ impl Drop for BucketServer {
 
 /// Has a command use a server, if there is one.
 pub(crate) fn with<'c>(server: Option<&BucketServer>, command: &'c mut Command) -> &'c mut Command {
-    match server {
-        Some(server) => server.let_use(command),
-        None => command,
-    }
+    let Some(server) = server else { return command };
+    command
+        .env("APTIX_TEST_BUCKET", format!("s3://{BUCKET}"))
+        .env("AWS_ENDPOINT_URL", &server.address)
+        .env("AWS_ALLOW_HTTP", "true")
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_ACCESS_KEY_ID", "tests")
+        .env("AWS_SECRET_ACCESS_KEY", "tests")
 }

@@ -158,6 +158,14 @@ impl Database {
         self.begin_in(self.client().await?, BEGIN_EMPTY).await
     }
 
+    /// A transaction of one statement; answers how many rows it changed.
+    pub(super) async fn change(&self, sql: &str, values: Values<'_>) -> Result<u64, Fault> {
+        let transaction = self.begin().await?;
+        let changed = transaction.change(sql, values).await?;
+        transaction.commit().await?;
+        Ok(changed)
+    }
+
     /// Carries out a write; once more if PostgreSQL rolled it back for another one.
     pub(super) async fn write<T, F: Future<Output = Result<T, Fault>> + Send>(
         &self,

@@ -9,7 +9,7 @@ use aptix_model::record::UnixMillis;
 use aptix_model::wire::bytes::{presence_from_bytes, presence_to_bytes};
 use tokio_postgres::Row;
 
-use super::database::{Database, Values};
+use super::database::Database;
 use super::fault::Fault;
 use super::numbers::{get, name, number, optional_digest};
 use super::reads::parsed;
@@ -89,7 +89,7 @@ fn member(row: &Row, first: usize) -> Result<Member, Fault> {
 
 /// Ends that a server counts among those that live.
 pub(super) async fn leave(database: &Database, id: ServerId) -> Result<(), Fault> {
-    change(database, "DELETE FROM servers WHERE id = $1", &[&id.0]).await
+    database.change("DELETE FROM servers WHERE id = $1", &[&id.0]).await.map(drop)
 }
 
 /// Ends that leases are held, each if it is the newest of its workspace.
@@ -100,12 +100,6 @@ pub(super) async fn release(database: &Database, leases: &[LeaseName]) -> Result
     // A grant that is under way has decided by then, and what it granted is seen.
     transaction.rows(LOCK, &[&workspaces]).await?;
     transaction.change(RELEASE, &[&workspaces, &secrets]).await?;
-    transaction.commit().await
-}
-
-async fn change(database: &Database, sql: &str, values: Values<'_>) -> Result<(), Fault> {
-    let transaction = database.begin().await?;
-    transaction.change(sql, values).await?;
     transaction.commit().await
 }
 

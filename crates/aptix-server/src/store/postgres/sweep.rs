@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::chunks;
-use super::database::{Database, Values};
+use super::database::Database;
 use super::fault::Fault;
 use super::numbers::{column, get, name};
 use super::reads::parsed;
@@ -46,16 +46,8 @@ async fn sweep_uploads(database: &Database, before: UnixMillis) -> Result<usize,
         AND touched < least(to_timestamp($1::double precision / 1000), now() - interval '1 hour')";
     // The largest time that PostgreSQL knows is far from here.
     let millis = column(before.0).min(1 << 45) as f64;
-    database.write(|| async { change(database, unclaimed, &[&millis]).await }).await?;
+    database.write(|| async { database.change(unclaimed, &[&millis]).await }).await?;
     Ok(swept)
-}
-
-/// A transaction of one statement.
-async fn change(database: &Database, sql: &str, values: Values<'_>) -> Result<u64, Fault> {
-    let transaction = database.begin().await?;
-    let changed = transaction.change(sql, values).await?;
-    transaction.commit().await?;
-    Ok(changed)
 }
 
 async fn give_up(
@@ -137,7 +129,7 @@ const FAILURES: usize = 3;
 
 /// Removes the chunks of all uploads that were dropped, once they may be. One whose objects cannot be removed is put off.
 pub(super) async fn remove_dropped(database: &Database) -> Result<(), StoreError> {
-    database.write(|| async { change(database, REMOVABLE, &[]).await }).await?;
+    database.write(|| async { database.change(REMOVABLE, &[]).await }).await?;
     let mut failed = 0;
     loop {
         let rows = database.read(NEXT, &[&STEP]).await?;
@@ -155,7 +147,7 @@ pub(super) async fn remove_dropped(database: &Database) -> Result<(), StoreError
                 }
                 Err(error) => return Err(error),
             };
-            database.write(|| async { change(database, sql, &[&upload]).await }).await?;
+            database.write(|| async { database.change(sql, &[&upload]).await }).await?;
             if failed == FAILURES {
                 return Ok(());
             }
@@ -170,7 +162,7 @@ pub(super) async fn remove_dropped(database: &Database) -> Result<(), StoreError
 async fn remove_chunks(database: &Database, upload: Uuid, is_in_bucket: bool) -> Result<(), StoreError> {
     let sql = "DELETE FROM chunks WHERE upload = $1 AND index IN \
         (SELECT index FROM chunks WHERE upload = $1 ORDER BY index LIMIT $2)";
-    while database.write(|| async { change(database, sql, &[&upload, &CHUNKS]).await }).await? > 0 {}
+    while database.write(|| async { database.change(sql, &[&upload, &CHUNKS]).await }).await? > 0 {}
     match chunks::known(database).await? {
         Some(bucket) if is_in_bucket => bucket.remove(UploadId(upload)).await,
         _ => Ok(()),
@@ -191,7 +183,7 @@ pub(super) async fn run(database: &Database, mut given_up: mpsc::Receiver<Upload
                 uploads.push(more.0);
             }
             let sql = "UPDATE uploads SET dropped = true WHERE id = ANY($1::uuid[]) AND workspace IS NULL";
-            let dropped = database.write(|| async { change(database, sql, &[&uploads]).await }).await;
+            let dropped = database.write(|| async { database.change(sql, &[&uploads]).await }).await;
             note(dropped.map(drop));
             note(remove_dropped(database).await);
         }

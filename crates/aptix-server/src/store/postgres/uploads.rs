@@ -125,9 +125,7 @@ const PUT_CHUNK: &str = "WITH u AS (UPDATE uploads SET touched = now() WHERE id 
 
 /// Has an upload be dropped, and its objects removed, unless something is made of it before it may be.
 pub(super) async fn drop_unless_kept(database: &Database, upload: UploadId) -> Result<(), Fault> {
-    let transaction = database.begin().await?;
-    transaction.change("INSERT INTO uploads (id, dropped) VALUES ($1, true)", &[&upload.0]).await?;
-    transaction.commit().await
+    database.change("INSERT INTO uploads (id, dropped) VALUES ($1, true)", &[&upload.0]).await.map(drop)
 }
 
 /// Takes a chunk of an upload.
@@ -139,7 +137,7 @@ pub(super) async fn put_chunk(
     let bucket = database.bucket.get();
     if index == 0 && bucket.is_some() {
         // An object is there before its row, and never without the row of its upload.
-        database.write(|| begin(database, upload)).await?;
+        database.write(|| async { database.change(BEGIN_UPLOAD, &[&upload.0, &database.writer]).await }).await?;
     }
     database.health.admit()?;
     let placed = chunks::place(bucket, (upload, i64::from(index)), bytes).await?;
@@ -151,12 +149,6 @@ pub(super) async fn put_chunk(
         }
     }
     Ok(())
-}
-
-async fn begin(database: &Database, upload: UploadId) -> Result<(), Fault> {
-    let transaction = database.begin().await?;
-    transaction.change(BEGIN_UPLOAD, &[&upload.0, &database.writer]).await?;
-    transaction.commit().await
 }
 
 /// Writes the row of a chunk; answers the number of the object that it took the place of. Everything is sent together, and PostgreSQL is
@@ -292,9 +284,8 @@ pub(super) async fn unfinished(
 }
 
 async fn note_upload(database: &Database, upload: UploadId, now: UnixMillis) -> Result<(), Fault> {
-    let transaction = database.begin().await?;
-    transaction.change("UPDATE uploads SET seen = greatest(seen, $2) WHERE id = $1", &[&upload.0, &until(now)]).await?;
-    transaction.commit().await
+    let sql = "UPDATE uploads SET seen = greatest(seen, $2) WHERE id = $1";
+    database.change(sql, &[&upload.0, &until(now)]).await.map(drop)
 }
 
 /// One chunk of an upload that can be resumed. The call for the first one makes this server the one that writes the upload: what it
