@@ -31,6 +31,13 @@ pub(crate) struct Measured {
     pub(crate) bytes: f64,
 }
 
+/// How often a log was flushed, and how long that took together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flushes {
+    pub(crate) count: f64,
+    pub(crate) seconds: f64,
+}
+
 /// Servers on one store.
 pub(crate) struct Servers<'a> {
     pub(crate) all: Vec<Server>,
@@ -110,6 +117,17 @@ impl<'a> Servers<'a> {
             self.submit(16, &mut measured).await?;
         }
         Ok((bytes()? - before) / measured.batches.max(1.0))
+    }
+
+    /// How often the write-ahead log of its database was flushed so far.
+    pub(crate) fn flushes(&self) -> Result<Option<Flushes>> {
+        let Some(cluster) = self.cluster else { return Ok(None) };
+        let answer = cluster.sql("postgres", "SELECT wal_sync, wal_sync_time / 1000 FROM pg_stat_wal")?;
+        let (count, seconds) = answer
+            .trim()
+            .split_once('|')
+            .with_context(|| format!("expected how often the log was flushed, found {answer:?}"))?;
+        Ok(Some(Flushes { count: count.parse()?, seconds: seconds.parse()? }))
     }
 
     /// What its servers and its database took so far.

@@ -25,26 +25,29 @@ pub(crate) const SERVERS: usize = 3;
 struct Arrangement<'a> {
     name: &'static str,
     servers: Servers<'a>,
-    /// Whether its log overwrites files, and how long flushes took in each pass.
-    overwrites: bool,
+    /// How long a flush took in each pass.
     flushes: Vec<f64>,
-    fitted: Vec<(usize, Measured)>,
-    compared: Vec<(usize, Measured)>,
+    fitted: [(usize, Measured); 3],
+    compared: [(usize, Measured); 3],
 }
 
 impl<'a> Arrangement<'a> {
-    async fn new(name: &'static str, servers: Servers<'a>, overwrites: bool) -> Result<Self> {
-        let of = |writers: [usize; 3]| writers.into_iter().map(|writers| (writers, Measured::default())).collect();
+    async fn new(name: &'static str, servers: Servers<'a>) -> Result<Self> {
+        let of = |writers: [usize; 3]| writers.map(|writers| (writers, Measured::default()));
         // The first groups prepare statements and make tables.
         servers.submit(64, &mut Measured::default()).await?;
-        Ok(Self { name, servers, overwrites, flushes: Vec::new(), fitted: of(FITTED), compared: of(COMPARED) })
+        Ok(Self { name, servers, flushes: Vec::new(), fitted: of(FITTED), compared: of(COMPARED) })
     }
 
     async fn pass(&mut self, place: &Path) -> Result<()> {
-        self.flushes.push(flush_seconds(place, self.overwrites)?);
+        let before = self.servers.flushes()?;
         for (writers, measured) in self.fitted.iter_mut().chain(&mut self.compared) {
             self.servers.submit(*writers, measured).await?;
         }
+        self.flushes.push(match before.zip(self.servers.flushes()?) {
+            Some((before, after)) => (after.seconds - before.seconds) / (after.count - before.count),
+            None => flush_seconds(place)?,
+        });
         Ok(())
     }
 
@@ -103,13 +106,15 @@ impl Compared {
 /// # Errors
 /// When a case cannot be run.
 pub(crate) async fn compare(place: &Path, cluster: &Cluster, passes: usize) -> Result<Compared> {
+    cluster.sql("postgres", "ALTER SYSTEM SET track_wal_io_timing = on")?;
+    cluster.sql("postgres", "SELECT pg_reload_conf()")?;
     let (one, several) = (cluster.create("one", None)?, cluster.create("several", None)?);
     let servers = Servers::start(place, "embedded", 1, None).await?;
-    let mut embedded = Arrangement::new("one server, embedded store", servers, false).await?;
+    let mut embedded = Arrangement::new("one server, embedded store", servers).await?;
     let servers = Servers::start(place, "one", 1, Some((cluster, &one))).await?;
-    let mut postgres = Arrangement::new("one server on PostgreSQL", servers, true).await?;
+    let mut postgres = Arrangement::new("one server on PostgreSQL", servers).await?;
     let servers = Servers::start(place, "several", SERVERS, Some((cluster, &several))).await?;
-    let mut company = Arrangement::new("three servers on one PostgreSQL database", servers, true).await?;
+    let mut company = Arrangement::new("three servers on one PostgreSQL database", servers).await?;
     for _ in 0..passes {
         for arrangement in [&mut embedded, &mut postgres, &mut company] {
             arrangement.pass(place).await?;
@@ -122,8 +127,7 @@ pub(crate) async fn compare(place: &Path, cluster: &Cluster, passes: usize) -> R
     let (mut costs, mut apart): (Vec<StoreCosts>, _) = (Vec::new(), 0.0_f64);
     for arrangement in [&embedded, &postgres, &company] {
         let servers = arrangement.servers.all.len();
-        let alone = costs.last().filter(|_| servers > 1);
-        let fitted = fit(&arrangement.fitted, (servers, alone), median(arrangement.flushes.clone()));
+        let fitted = fit(arrangement.fitted.each_ref(), servers, median(arrangement.flushes.clone()));
         apart = apart.max(arrangement.compare(fitted));
         costs.push(StoreCosts { submit_bytes: arrangement.servers.submit_bytes().await?, ..fitted.costs });
     }
@@ -142,19 +146,12 @@ async fn hear(servers: &Servers<'_>, passes: usize) -> Result<f64> {
     Ok((others()? - before) / (measured.batches * (SERVERS - 1) as f64))
 }
 
-/// How long a page takes to be flushed: at the end of a file, or in a file that has its length already, as a write-ahead log has.
-fn flush_seconds(place: &Path, is_overwritten: bool) -> Result<f64> {
-    use std::io::{Seek as _, Write as _};
+/// How long a page takes to be flushed at the end of a file.
+fn flush_seconds(place: &Path) -> Result<f64> {
+    use std::io::Write as _;
     const PAGE: [u8; 4096] = [1; 4096];
     const TIMES: usize = 20;
     let mut file = tempfile::tempfile_in(place)?;
-    if is_overwritten {
-        for _ in 0..TIMES {
-            file.write_all(&PAGE)?;
-        }
-        file.sync_all()?;
-        file.rewind()?;
-    }
     let mut each = Vec::new();
     for _ in 0..TIMES {
         file.write_all(&PAGE)?;

@@ -23,8 +23,9 @@ pub(crate) struct Costs {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoreCosts {
-    /// Processor time of an author for one call.
+    /// Processor time of an author for one call, and to be woken, which is once for all that the batches of a group wake.
     pub(crate) author_call: f64,
+    pub(crate) author_group: f64,
     /// Processor time of the server for a submit, beside its part of a group.
     pub(crate) server_submit: f64,
     /// Processor time of the server for a group.
@@ -32,13 +33,13 @@ pub(crate) struct StoreCosts {
     /// Processor time of the database for one batch of a group, and for a group.
     pub(crate) database_row: f64,
     pub(crate) database_group: f64,
-    /// Processor time of the servers and of the database for a group that no batch of it waits for: to tell the other servers, and to hear it.
+    /// Processor time for a group that no batch of it waits for, of the servers together, and of the database for each of them: to clear up, to
+    /// tell the other servers, and to hear it. Fitted, as a part of all that a group takes.
     pub(crate) server_beside: f64,
     pub(crate) database_beside: f64,
     /// From when a group is flushed until it is durable.
     pub(crate) flush: f64,
-    /// What a group waits for beside that, and a call on its way to its server: wake-ups and sockets. Fitted.
-    pub(crate) group_wait: f64,
+    /// What a call waits for on its way to its server: wake-ups and sockets. Fitted.
     pub(crate) call_wait: f64,
     /// Bytes of the write-ahead log, or of the journal, for a submit.
     pub(crate) submit_bytes: f64,
@@ -113,6 +114,7 @@ impl StoreCosts {
     pub(crate) fn slowed(self, times: f64) -> Self {
         Self {
             author_call: self.author_call * times,
+            author_group: self.author_group * times,
             server_submit: self.server_submit * times,
             server_group: self.server_group * times,
             database_row: self.database_row * times,

@@ -1,5 +1,6 @@
 //! The large case: how many databases and servers it takes, what one database and its servers do then, and what limits one database first.
 
+use crate::compare::SERVERS;
 use crate::costs::{AgentCosts, Costs, StoreCosts};
 use crate::simulation::{GROUP, Layout, Load, Machines, Outcome, simulate};
 
@@ -115,7 +116,7 @@ fn is_enough(costs: &Costs, shard: Shard) -> bool {
 /// Writes a second of the one writer of a server with full groups.
 fn writes_of_writer(costs: &StoreCosts) -> f64 {
     let rows = GROUP as f64 * costs.database_row;
-    GROUP as f64 / (costs.server_group + costs.database_group + rows + costs.group_wait + costs.flush)
+    GROUP as f64 / (costs.server_group + costs.database_group + rows + costs.flush)
 }
 
 /// Processor time of the servers of a database for each batch, in groups of this size.
@@ -127,11 +128,11 @@ fn server_time(costs: &Costs, shard: Shard, group: f64) -> f64 {
         + 2.0 * (costs.company.server_group + costs.company.server_beside) / group
 }
 
-/// Processor time of the database for each batch, without looks.
+/// Processor time of the database for each batch, without looks, where as many servers hear of it as it was measured with.
 fn database_time(costs: &Costs, group: f64) -> f64 {
     costs.company.database_row
         + costs.agents.database_report
-        + 2.0 * (costs.company.database_group + costs.company.database_beside) / group
+        + 2.0 * (costs.company.database_group + SERVERS as f64 * costs.company.database_beside) / group
 }
 
 /// What agents cost with what servers cost each other: every batch is heard by every other server, and workspaces are looked at.
@@ -147,11 +148,8 @@ fn with_fleet(costs: &Costs, shard: Shard) -> AgentCosts {
 }
 
 fn layout(costs: &Costs, shard: Shard) -> Layout {
-    // Where machines are not crowded groups and calls wait as long as those of one server.
-    let group_wait = costs.postgres.group_wait.min(costs.company.group_wait);
-    let call_wait = costs.postgres.call_wait.min(costs.company.call_wait);
     Layout {
-        costs: StoreCosts { group_wait, call_wait, ..costs.company },
+        costs: costs.company,
         agents: Some(with_fleet(costs, shard)),
         servers: shard.servers,
         machines: Machines::Apart { server: SERVER_PROCESSORS, database: DATABASE_PROCESSORS },

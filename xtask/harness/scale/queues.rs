@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Processors that take the jobs that wait in their order, each to its end.
+/// Processors that take the jobs that wait one after the other, each to its end.
 #[derive(Debug)]
 pub(crate) struct Processors<J> {
     count: usize,
@@ -21,6 +21,12 @@ impl<J> Processors<J> {
     /// Takes a job; answers it with its time if it begins now.
     pub(crate) fn take(&mut self, job: J, seconds: f64) -> Option<(J, f64)> {
         self.waiting.push_back((job, seconds));
+        self.begin()
+    }
+
+    /// Takes a job before those that wait.
+    pub(crate) fn take_first(&mut self, job: J, seconds: f64) -> Option<(J, f64)> {
+        self.waiting.push_front((job, seconds));
         self.begin()
     }
 

@@ -1,7 +1,7 @@
 //! A discrete-event simulation of authors, servers, their database and agents.
 //!
 //! An author calls a server. The server works on the call and queues a write; its one writer takes everything that waits into a group, which
-//! costs the server and the database processor time, waits, and is flushed, together with the groups of other servers that wait for the same
+//! costs the server and the database processor time, and is flushed, together with the groups of other servers that wait for the same
 //! disk. Then the server answers the author and sends the batch to its agent, which reports: a second write, before which the database works on
 //! uploads and reads. Every duration is drawn around its mean from a seed, so that a run can be repeated.
 
@@ -106,7 +106,7 @@ enum Job {
     /// A server prepares its group, and the database carries it out.
     Group(usize),
     Rows(usize),
-    /// A server tells the others of its group, and the database hands it on and they hear it.
+    /// A server clears up after its group and tells the others, and the database hands it on to each of them.
     Tell(usize),
     Heard,
 }
@@ -118,8 +118,6 @@ enum Event {
     Done(Job),
     /// A call came to its server.
     Came(usize, Write),
-    /// A group waited for what is no work.
-    Waited(usize),
     Flushed,
 }
 
@@ -153,6 +151,9 @@ impl Eq for Planned {}
 
 #[derive(Debug)]
 struct Batch {
+    author: usize,
+    /// Whether its author has to be woken: the batches of a group wake theirs together, which the first of them pays for.
+    wakes: bool,
     server: usize,
     began: f64,
 }
@@ -190,7 +191,7 @@ struct Simulation<'a> {
 pub(crate) fn simulate(layout: &Layout) -> Outcome {
     let mut simulation = Simulation::new(layout);
     match layout.load {
-        Load::Closed(authors) => (0..authors).for_each(|_| simulation.begin()),
+        Load::Closed(authors) => (0..authors).for_each(|author| simulation.begin(author, true)),
         Load::Open(_) => simulation.plan(0.0, Event::Arrival),
     }
     let (mut before, mut worked) = (None, None);
@@ -275,9 +276,10 @@ impl<'a> Simulation<'a> {
         -((self.random.below(STEPS) + 1) as f64 / STEPS as f64).ln()
     }
 
-    fn begin(&mut self) {
+    /// Has an author, who stays with one server, submit a batch; it may have to be woken for that.
+    fn begin(&mut self, author: usize, wakes: bool) {
         let batch = self.batches.len();
-        self.batches.push(Batch { server: batch % self.layout.servers, began: self.now });
+        self.batches.push(Batch { author, wakes, server: author % self.layout.servers, began: self.now });
         self.outcome.begun += 1;
         self.work_on(Job::Call(batch));
     }
@@ -290,7 +292,10 @@ impl<'a> Simulation<'a> {
         let agents = self.layout.agents.unwrap_or_default();
         let database = usize::from(!matches!(self.layout.machines, Machines::One(_)));
         match job {
-            Job::Call(_) => (0, costs.author_call),
+            Job::Call(batch) => {
+                let wakes = self.batches.get(batch).is_some_and(|batch| batch.wakes);
+                (0, costs.author_call + if wakes { costs.author_group } else { 0.0 })
+            }
             Job::Receive(batch, Write::Submit) => (of_batch(batch), costs.server_submit / 2.0),
             Job::Receive(batch, Write::Report) => (of_batch(batch), agents.report / 2.0),
             Job::Answer(batch, Write::Submit) => (of_batch(batch), costs.server_submit / 2.0 + agents.push),
@@ -309,7 +314,11 @@ impl<'a> Simulation<'a> {
     fn work_on(&mut self, job: Job) {
         let (on, seconds) = self.cost(job);
         let seconds = seconds * self.spread();
-        let begun = self.processors.get_mut(on).and_then(|processors| processors.take(job, seconds));
+        let begun = self.processors.get_mut(on).and_then(|processors| match job {
+            // Those who slept until they were told run before those who wait for a processor.
+            Job::Tell(_) | Job::Heard => processors.take_first(job, seconds),
+            _ => processors.take(job, seconds),
+        });
         if let Some((job, seconds)) = begun {
             self.plan(seconds, Event::Done(job));
         }
@@ -321,7 +330,7 @@ impl<'a> Simulation<'a> {
                 if let Load::Open(rate) = self.layout.load
                     && self.now < self.layout.seconds
                 {
-                    self.begin();
+                    self.begin(self.batches.len(), true);
                     let after = self.exponential() / rate;
                     self.plan(after, Event::Arrival);
                 }
@@ -334,11 +343,6 @@ impl<'a> Simulation<'a> {
                 self.done(job);
             }
             Event::Came(batch, write) => self.work_on(Job::Receive(batch, write)),
-            Event::Waited(server) => {
-                let bytes = self.bytes(server);
-                self.disk.take(server, bytes);
-                self.flush();
-            }
             Event::Flushed => {
                 self.disk.end();
                 for server in std::mem::take(&mut self.flushing) {
@@ -367,11 +371,12 @@ impl<'a> Simulation<'a> {
                 self.group(at);
             }
             Job::Group(server) => self.work_on(Job::Rows(server)),
-            Job::Tell(_) => self.work_on(Job::Heard),
+            Job::Tell(_) => (0..self.layout.servers).for_each(|_| self.work_on(Job::Heard)),
             Job::Heard => {}
             Job::Rows(server) => {
-                let wait = self.layout.costs.group_wait * self.spread();
-                self.plan(wait, Event::Waited(server));
+                let bytes = self.bytes(server);
+                self.disk.take(server, bytes);
+                self.flush();
             }
             Job::Answer(batch, Write::Submit) if self.layout.agents.is_some() => self.work_on(Job::Aside(batch)),
             Job::Aside(batch) => self.send(batch, Write::Report),
@@ -393,6 +398,11 @@ impl<'a> Simulation<'a> {
         let waiting = server.came - server.taken;
         server.group = server.queue.drain(..server.queue.len().min(GROUP)).collect();
         let size = server.group.len();
+        for (place, (batch, _)) in server.group.iter().enumerate() {
+            if let Some(batch) = self.batches.get_mut(*batch) {
+                batch.wakes = place == 0;
+            }
+        }
         server.taken += size;
         self.outcome.largest = self.outcome.largest.max(size);
         self.outcome.excess = self.outcome.excess.max(size.saturating_sub(waiting));
@@ -418,14 +428,14 @@ impl<'a> Simulation<'a> {
     }
 
     fn end(&mut self, batch: usize) {
-        let Some(began) = self.batches.get(batch).map(|batch| batch.began) else { return };
+        let Some(&Batch { author, wakes, began, .. }) = self.batches.get(batch) else { return };
         self.outcome.ended += 1;
         if self.now >= self.counts_from() && self.now < self.layout.seconds {
             self.counted += 1;
             self.outcome.latencies.push(self.now - began);
         }
         if matches!(self.layout.load, Load::Closed(_)) && self.now < self.layout.seconds {
-            self.begin();
+            self.begin(author, wakes);
         }
     }
 

@@ -123,8 +123,9 @@ pub(crate) async fn agents(
         .context("the agent does not serve")??;
     let life = scene.batches(&author, true).await?;
     drop((agent, scene));
-    let report = life.server - costs.server_submit - life.groups * costs.server_group - push;
-    let database_report = life.database - costs.database_row - life.groups * costs.database_group;
+    let report = life.server - costs.server_submit - life.groups * (costs.server_group + costs.server_beside) - push;
+    let database_report =
+        life.database - costs.database_row - life.groups * (costs.database_group + costs.database_beside);
     // A server that did nothing before: memory that it has from other work would hide what streams take.
     let idle = start("idle", store.map(|(_, [_, applied])| applied))?;
     let (stream_bytes, idle) = streams(&idle.server).await?;
