@@ -51,7 +51,8 @@ async fn deliver_waiting(session: &Session) -> Result<(), AgentError> {
             return Ok(());
         }
         if let Some(pending) = session.agent.blocking(move |agent| outbox::find(&agent.local, batch)).await?? {
-            deliver(session, pending).await?;
+            let settled = later(deliver_now(session, pending).await)?.flatten();
+            settled.iter().for_each(|receipt| session.compare_later(&receipt.report));
         }
     }
     session.agent.blocking(|agent| reported::forget(&agent.local, REPORTS)).await
@@ -62,20 +63,31 @@ pub(super) async fn deliver(session: &Session, pending: Pending) -> Result<(), A
     later(deliver_now(session, pending).await).map(drop)
 }
 
-async fn deliver_now(session: &Session, pending: Pending) -> Result<(), AgentError> {
+/// Delivers one receipt; answers it once it is settled.
+async fn deliver_now(session: &Session, pending: Pending) -> Result<Option<Receipt>, AgentError> {
     let batch = pending.batch;
     // It is dropped once its change is reported as a batch of the workstation.
     if session.is_unapplied(batch) {
-        return Ok(());
+        return Ok(None);
     }
     match read(session, pending).await? {
         Some(receipt) if receipt.workspace != session.agent.service.workspace => {
             tracing::warn!(BatchId = %batch, WorkspaceId = %receipt.workspace,
                 "a report waits for another workspace; serve that one to deliver it");
-            Ok(())
+            Ok(None)
         }
-        Some(receipt) => send(session, &receipt, false).await.map(drop),
-        None => send(session, &session.receipt(batch, report::lost()), true).await.map(drop),
+        Some(receipt) if !session.waiting.begin(batch, &receipt.report) => {
+            tracing::debug!(BatchId = %batch, "the report waits for that of an earlier batch about the same file");
+            Ok(None)
+        }
+        Some(receipt) => {
+            let sent = send(session, &receipt, false).await?;
+            if sent == Sent::Settled {
+                session.waiting.end(batch);
+            }
+            Ok((sent == Sent::Settled).then_some(receipt))
+        }
+        None => send(session, &session.receipt(batch, report::lost()), true).await.map(|_| None),
     }
 }
 
@@ -207,7 +219,11 @@ pub(super) async fn deliver_again(session: &Session, batch: BatchId) -> Result<(
                 Some(receipt) => receipt,
                 None => receipt.insert(kept_receipt(session, batch).await?),
             };
-            send(session, receipt, false).await
+            let sent = send(session, receipt, false).await?;
+            if sent == Sent::Settled {
+                session.compare_later(&receipt.report);
+            }
+            Ok(sent)
         };
         if later(sent.await)? == Some(Sent::Settled) {
             return Ok(());

@@ -11,7 +11,6 @@ use aptix_model::events::event::Event;
 use aptix_model::id::BatchId;
 use aptix_model::path::DocPath;
 use aptix_model::reason::Reason;
-use aptix_model::report::FileReport;
 use aptix_model::state::BatchState;
 
 use super::cloud_copy::{Pages, Unfinished, compare, is_over, report};
@@ -117,6 +116,7 @@ impl<'s> Reporter<'s> {
 
     /// Reports the new entries, if there are any.
     async fn look(&mut self) -> Result<(), Unfinished> {
+        self.unsettle(self.session.take_late());
         let agent = &self.session.agent;
         let now = Some(agent.blocking(|agent| since::stamps(&agent.local)).await?);
         let unapplied = self.session.refusals().unapplied;
@@ -137,10 +137,7 @@ impl<'s> Reporter<'s> {
     /// files with the disk, for those that the history does not have, and then drops their reports.
     async fn settle_unapplied(&mut self, unapplied: BTreeMap<BatchId, Receipt>) -> Result<(), Unfinished> {
         let local = &self.session.agent.local;
-        let reports = unapplied.values().flat_map(|receipt| &receipt.report.files);
-        let file =
-            |report: &FileReport| HeldFile::of_key(local, DocPath::new(&report.doc_path).ok()?, &report.path, None);
-        self.unsettle(reports.filter_map(file).collect::<Vec<_>>());
+        self.unsettle(unapplied.values().flat_map(|receipt| HeldFile::of_report(local, &receipt.report)));
         self.settle().await?;
         for receipt in unapplied.values() {
             delivery::acknowledge(self.session, receipt).await?;

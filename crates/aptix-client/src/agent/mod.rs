@@ -25,6 +25,7 @@ mod screen;
 mod service;
 mod session;
 mod tool_replies;
+mod waiting;
 mod warnings;
 
 use std::sync::{Arc, Once};

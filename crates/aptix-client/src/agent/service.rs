@@ -17,9 +17,11 @@ use super::approval::{Approval, Approve, Attended};
 use super::error::AgentError;
 use super::quota::Quota;
 use super::report;
+use super::waiting::Waiting;
 use crate::connection::question::Answering;
 use crate::connection::receipt::Receipt;
 use crate::connection::{Connection, Lease, LeaseSecret, Position, Server};
+use crate::live::difference::HeldFile;
 use crate::person::user::user;
 use crate::policy::files::PolicyFiles;
 use crate::review::Page;
@@ -146,6 +148,10 @@ pub(super) struct Session {
     pub(super) history: OnceLock<HistoryId>,
     /// Cancelled when the lease or the connection is lost.
     pub(super) alive: CancellationToken,
+    /// Reports that the server does not have yet.
+    pub(super) waiting: Waiting,
+    /// Files of reports that came late, to be compared with the disk: the server may have had them as they are.
+    late: Mutex<Vec<HeldFile>>,
     /// Batches whose reports the server refuses.
     refusals: Mutex<Refusals>,
 }
@@ -167,7 +173,27 @@ impl Session {
         history: OnceLock<HistoryId>,
         alive: CancellationToken,
     ) -> Self {
-        Self { agent, connection, lease, history, alive, refusals: Mutex::default() }
+        Self {
+            agent,
+            connection,
+            lease,
+            history,
+            alive,
+            waiting: Waiting::default(),
+            late: Mutex::default(),
+            refusals: Mutex::default(),
+        }
+    }
+
+    /// Notes that a report came late: what the server has of its files now may be older than what is on disk.
+    pub(super) fn compare_later(&self, report: &Report) {
+        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        late.extend(HeldFile::of_report(&self.agent.local, report));
+    }
+
+    /// The files of reports that came late since this was asked before.
+    pub(super) fn take_late(&self) -> Vec<HeldFile> {
+        std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Notes that the server finds the report of a batch wrong: nothing waits for it any more.

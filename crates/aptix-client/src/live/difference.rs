@@ -7,7 +7,7 @@ use aptix_model::failure::Failure;
 use aptix_model::live::FileSelector;
 use aptix_model::path::{DocPath, WorkspacePath, fold};
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::{Withheld, Written};
+use aptix_model::report::{FileReport, Report, Withheld, Written};
 
 use super::IsOver;
 use super::read::{content, stat_on_disk};
@@ -59,6 +59,15 @@ impl HeldFile {
         let path =
             [Some(path), path.split_once('/').map(|(_, rest)| rest)].into_iter().flatten().find(|path| is_key(path))?;
         Some(Self { root, path: path.to_owned(), doc_path, held })
+    }
+
+    /// The files of a report in open roots, of which it is not known what the server holds.
+    pub fn of_report(workspace: &Workspace, report: &Report) -> impl Iterator<Item = Self> {
+        let file = |file: &FileReport| {
+            let doc_path = DocPath::new(&file.doc_path).ok()?;
+            Self::of_key(workspace, doc_path, &file.path, None)
+        };
+        report.files.iter().filter_map(file)
     }
 
     /// A file at a path in an open root. `None` if it is no path that a server may name.

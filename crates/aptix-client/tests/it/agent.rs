@@ -72,6 +72,22 @@ async fn a_report_is_repeated_until_it_is_taken() {
     assert!(script.reports.iter().all(|sent| sent.report.as_ref() == Some(&report)), "{:?}", script.reports);
 }
 
+/// The server takes a file's content from the report that comes last: one that is refused for a while is not overtaken by that of a later batch
+/// about the same file.
+#[tokio::test]
+async fn reports_about_one_file_come_in_the_order_of_their_batches() {
+    let scene = Scene::set(Approve::Auto);
+    // As often as a report is tried before other work goes on.
+    scene.server.script.lock().unwrap().refuse_report = std::iter::repeat_n(Status::unavailable(""), 6).collect();
+    scene.server.send(insert(1));
+    scene.server.send(batch(2, "a.txt", append("3\n")));
+    eventually("both are reported", || scene.server.script.lock().unwrap().reports.len() == 8).await;
+    assert_eq!(scene.file("a.txt"), "1\n2\n3\n");
+    let script = scene.server.script.lock().unwrap();
+    let reported: Vec<_> = script.reports.iter().map(|report| &report.batch_id).collect();
+    assert_eq!(reported, [&vec![id(1); 7], &vec![id(2)]].into_iter().flatten().collect::<Vec<_>>());
+}
+
 /// REQ-PATCH-003.1, REQ-PATCH-003.3: what one batch of a session takes up, a later one puts down, whichever process
 /// carries it out; other sessions do not see it.
 #[tokio::test]
