@@ -6,7 +6,7 @@ use anyhow::Result;
 use aptix_model::wire::v1;
 use aptix_model::wire::v1::BatchState;
 use aptix_model::wire::v1::batch_service_client::BatchServiceClient;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use crate::calls::{Call, Kind};
 use crate::clock::pass;
@@ -61,7 +61,41 @@ impl Play {
         if let Some(why) = self.order(number, &lives)? {
             return Ok(Some(why));
         }
+        if let Some(why) = self.cloud(number).await? {
+            return Ok(Some(why));
+        }
         self.agree(number, &all).await
+    }
+
+    /// Whether the servers come to have every file as it is on disk, also after one was set back. They do not have one that no batch changed, nor
+    /// need a server that was set back to before that.
+    async fn cloud(&self, number: usize) -> Found {
+        for file in 0..FILES {
+            let content = self.stage.content(number, file)?;
+            let of_file = |known: &Acknowledged| known.workspace == number && known.file == Some(file);
+            let mut batches = self.acknowledged.iter().filter(|(_, known)| of_file(known)).map(|(batch, _)| *batch);
+            let is_changed = batches.any(|batch| misplaced(&content, batch, OnDisk::Never).is_some());
+            let may_lack = self.restores > 0 || !is_changed;
+            let mut held = Ok(String::new());
+            for _ in 0..TRIES {
+                held = self.asked(file % self.readers.len(), (number, file), v1::Source::Cloud).await;
+                match &held {
+                    Ok(held) if *held == content => break,
+                    Err(status) if status.code() == Code::NotFound && may_lack => break,
+                    _ => pass(LOOK).await,
+                }
+            }
+            match held {
+                Ok(held) if held != content => {
+                    return Ok(Some(format!("cloud copy: file {file} stays {held:?}, it is {content:?}")));
+                }
+                Err(status) if status.code() != Code::NotFound || !may_lack => {
+                    return Ok(Some(format!("cloud copy: file {file} is {status:?} for {content:?}")));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
     }
 
     /// Whether every server, of several, has these events, and reaches the agent.
