@@ -24,14 +24,14 @@ pub(crate) struct Fitted {
 }
 
 impl Fitted {
-    /// The slowdown with so many writers, which between two cases is linear in the part that each writer has of all.
+    /// The slowdown with so many writers, which between two cases is linear in how often their number doubles.
     fn slowdown(&self, writers: usize) -> f64 {
-        let part = |writers: usize| 1.0 / writers.max(1) as f64;
+        let doublings = |writers: usize| (writers.max(1) as f64).log2();
         for pair in self.slowdown.windows(2) {
             if let [(few, of_few), (many, of_many)] = *pair
                 && writers <= many
             {
-                let share = (part(writers.max(few)) - part(many)) / (part(few) - part(many));
+                let share = (doublings(many) - doublings(writers.max(few))) / (doublings(many) - doublings(few));
                 return of_many + (of_few - of_many) * share;
             }
         }

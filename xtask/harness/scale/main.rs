@@ -63,7 +63,7 @@ struct Args {
     #[arg(long, conflicts_with = "quick")]
     write: bool,
     /// How many passes the small cases have
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 40)]
     passes: usize,
     /// Connected agents of the large case
     #[arg(long, default_value_t = 1_000_000)]
