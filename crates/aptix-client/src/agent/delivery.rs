@@ -1,6 +1,7 @@
 //! Delivers reports to the server: first the new contents, then the report; only then the outbox forgets it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aptix_model::digest::Sha256Digest;
@@ -30,8 +31,8 @@ const DELIVERY: Backoff = Backoff::new(Duration::from_millis(100), Duration::fro
 const REPORTS: usize = 10_000;
 
 /// Delivers all reports that wait, in the order in which their batches ended; those that cannot be delivered now keep waiting.
-pub(super) async fn deliver_all(session: &Session) -> Result<(), AgentError> {
-    later(deliver_waiting(session).await).map(drop)
+pub(super) async fn deliver_all(session: Arc<Session>) -> Result<(), AgentError> {
+    later(deliver_waiting(&session).await).map(drop)
 }
 
 /// Postpones what cannot be delivered because the disk is full or too many files are open; nothing then.
@@ -50,21 +51,54 @@ async fn deliver_waiting(session: &Session) -> Result<(), AgentError> {
         if session.alive.is_cancelled() {
             return Ok(());
         }
-        if let Some(pending) = session.agent.blocking(move |agent| outbox::find(&agent.local, batch)).await?? {
-            let settled = later(deliver_now(session, pending).await)?.flatten();
-            settled.iter().for_each(|receipt| session.compare_later(&receipt.report));
-        }
+        deliver_late(session, batch).await?;
     }
     session.agent.blocking(|agent| reported::forget(&agent.local, REPORTS)).await
 }
 
-/// Delivers one receipt if that is possible now.
-pub(super) async fn deliver(session: &Session, pending: Pending) -> Result<(), AgentError> {
-    later(deliver_now(session, pending).await).map(drop)
+/// Delivers what is owed about a batch that ended a while ago, if that is possible now.
+pub(super) async fn deliver_late(session: &Session, batch: BatchId) -> Result<(), AgentError> {
+    let pending = session.agent.blocking(move |agent| outbox::find(&agent.local, batch)).await??;
+    match pending {
+        Some(pending) => later(deliver_now(session, pending, Coming::Late).await).map(drop),
+        None => Ok(()),
+    }
 }
 
-/// Delivers one receipt; answers it once it is settled.
-async fn deliver_now(session: &Session, pending: Pending) -> Result<Option<Receipt>, AgentError> {
+/// Delivers the receipt of a batch that has just ended, if that is possible now.
+pub(super) async fn deliver(session: &Session, pending: Pending) -> Result<(), AgentError> {
+    later(deliver_now(session, pending, Coming::Fresh).await).map(drop)
+}
+
+/// Whether the server may have newer content of the files than a report has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Coming {
+    /// Their batch has just ended.
+    Fresh,
+    /// The report waited.
+    Late,
+}
+
+/// Delivers one receipt, after those about its files that waited before it: where one of them cannot be delivered it waits as well.
+async fn deliver_now(session: &Session, pending: Pending, coming: Coming) -> Result<(), AgentError> {
+    let batch = pending.batch;
+    let Some(receipt) = own_receipt(session, pending).await? else { return Ok(()) };
+    for earlier in session.waiting.add(batch, &receipt.report) {
+        let pending = session.agent.blocking(move |agent| outbox::find(&agent.local, earlier)).await??;
+        let receipt = match pending {
+            Some(pending) => own_receipt(session, pending).await?,
+            None => None,
+        };
+        if !send_in_turn(session, earlier, receipt, Coming::Late).await? {
+            tracing::warn!(BatchId = %batch, waits_for = %earlier, "the report waits for an earlier one about the same file");
+            return Ok(());
+        }
+    }
+    send_in_turn(session, batch, Some(receipt), coming).await.map(drop)
+}
+
+/// The receipt of a batch of the workspace that is served. That of a batch whose report is lost says so, and is sent at once.
+async fn own_receipt(session: &Session, pending: Pending) -> Result<Option<Receipt>, AgentError> {
     let batch = pending.batch;
     // It is dropped once its change is reported as a batch of the workstation.
     if session.is_unapplied(batch) {
@@ -76,26 +110,42 @@ async fn deliver_now(session: &Session, pending: Pending) -> Result<Option<Recei
                 "a report waits for another workspace; serve that one to deliver it");
             Ok(None)
         }
-        Some(receipt) if !session.waiting.begin(batch, &receipt.report) => {
-            tracing::debug!(BatchId = %batch, "the report waits for that of an earlier batch about the same file");
+        Some(receipt) => Ok(Some(receipt)),
+        None => {
+            send(session, &session.receipt(batch, report::lost()), true).await?;
             Ok(None)
         }
-        Some(receipt) => {
-            let sent = send(session, &receipt, false).await?;
-            if sent == Sent::Settled {
-                session.waiting.end(batch);
-            }
-            Ok((sent == Sent::Settled).then_some(receipt))
-        }
-        None => send(session, &session.receipt(batch, report::lost()), true).await.map(|_| None),
     }
+}
+
+/// Sends the receipt of a batch that waits, once no other task does; answers whether nothing waits for it any more.
+async fn send_in_turn(
+    session: &Session,
+    batch: BatchId,
+    receipt: Option<Receipt>,
+    coming: Coming,
+) -> Result<bool, AgentError> {
+    let Some(turn) = session.waiting.turn(batch).await else { return Ok(true) };
+    let sent = match &receipt {
+        Some(receipt) => send(session, receipt, false).await?,
+        None => Sent::Dropped,
+    };
+    match (sent, receipt) {
+        (Sent::Unsettled, _) => return Ok(false),
+        (Sent::Taken, Some(receipt)) if coming == Coming::Late => session.compare_later(&receipt.report),
+        (Sent::Taken | Sent::Dropped, _) => {}
+    }
+    turn.end();
+    Ok(true)
 }
 
 /// What became of a report that was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Sent {
-    /// The server has it, or will not take it.
-    Settled,
+    /// The server has it.
+    Taken,
+    /// The server will not take it.
+    Dropped,
     /// It was not answered for good.
     Unsettled,
 }
@@ -112,18 +162,18 @@ async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<Sen
                 Traced { trace, ..traced }.log(Event::Reported(outcome.into(), None));
                 screen::ended(batch, &receipt.report);
                 acknowledge(session, receipt).await?;
-                return Ok(Sent::Settled);
+                return Ok(Sent::Taken);
             }
             Err(error) => error,
         };
         match error.reason() {
-            Some(Reason::NotFound) if is_lost => return Ok(Sent::Settled),
+            Some(Reason::NotFound) if is_lost => return Ok(Sent::Dropped),
             Some(Reason::ResultFinal) if outcome.has_applied() => match session.connection.get(batch).await {
                 Ok(record) if ended_unapplied(record.state) => {
                     tracing::warn!(BatchId = %batch, state = %record.state,
                         "the batch was applied here and has another end at the server: its change is reported as a batch of this workstation");
                     session.add_unapplied(receipt);
-                    return Ok(Sent::Settled);
+                    return Ok(Sent::Dropped);
                 }
                 Err(error) if error.is_passing() => {}
                 Ok(_) | Err(_) => return drop_report(session, receipt, &error).await,
@@ -140,7 +190,7 @@ async fn send(session: &Session, receipt: &Receipt, is_lost: bool) -> Result<Sen
             _ => {
                 tracing::error!(BatchId = %batch, %error, "the server refuses the report, it is kept");
                 session.refuse(batch);
-                return Ok(Sent::Settled);
+                return Ok(Sent::Dropped);
             }
         }
         tracing::warn!(BatchId = %batch, %error, "the report is tried again");
@@ -162,7 +212,7 @@ async fn drop_report(session: &Session, receipt: &Receipt, error: &CallError) ->
     tracing::warn!(BatchId = %receipt.batch, outcome = ?receipt.report.outcome, %error,
         "the server has another end of the batch on record, the report is dropped");
     acknowledge(session, receipt).await?;
-    Ok(Sent::Settled)
+    Ok(Sent::Dropped)
 }
 
 /// The receipt of a batch; nothing where it is lost. One that cannot be read, or names another batch, is set aside and
@@ -220,12 +270,12 @@ pub(super) async fn deliver_again(session: &Session, batch: BatchId) -> Result<(
                 None => receipt.insert(kept_receipt(session, batch).await?),
             };
             let sent = send(session, receipt, false).await?;
-            if sent == Sent::Settled {
+            if sent == Sent::Taken {
                 session.compare_later(&receipt.report);
             }
             Ok(sent)
         };
-        if later(sent.await)? == Some(Sent::Settled) {
+        if matches!(later(sent.await)?, Some(Sent::Taken | Sent::Dropped)) {
             return Ok(());
         }
         tokio::select! {

@@ -49,8 +49,8 @@ async fn carry_out(session: &Session, work: Work, traced: &Traced) -> Result<(),
     if in_outbox(session, batch, busy, move |local| outbox::is_done(local, batch)).await? {
         return Ok(delivery::deliver_again(session, batch).await?);
     }
-    if let Some(pending) = in_outbox(session, batch, busy, move |local| outbox::find(local, batch)).await? {
-        return Ok(delivery::deliver(session, pending).await?);
+    if in_outbox(session, batch, busy, move |local| outbox::find(local, batch)).await?.is_some() {
+        return Ok(delivery::deliver_late(session, batch).await?);
     }
     let begun = begin(session, traced, &work.withdrawn).await?;
     let record = match work.content {

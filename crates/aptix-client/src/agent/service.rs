@@ -150,10 +150,17 @@ pub(super) struct Session {
     pub(super) alive: CancellationToken,
     /// Reports that the server does not have yet.
     pub(super) waiting: Waiting,
-    /// Files of reports that came late, to be compared with the disk: the server may have had them as they are.
-    late: Mutex<Vec<HeldFile>>,
+    /// Files of reports that came late, to be compared with the disk: the server may have had newer content.
+    late: Mutex<Late>,
     /// Batches whose reports the server refuses.
     refusals: Mutex<Refusals>,
+}
+
+/// Files of reports that came late. While such reports come one after the other, a file is not what each of them says.
+#[derive(Default)]
+struct Late {
+    coming: Vec<HeldFile>,
+    come: Vec<HeldFile>,
 }
 
 /// The batches whose reports the server refuses: no entry of the history waits for their delivery.
@@ -187,13 +194,21 @@ impl Session {
 
     /// Notes that a report came late: what the server has of its files now may be older than what is on disk.
     pub(super) fn compare_later(&self, report: &Report) {
-        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-        late.extend(HeldFile::of_report(&self.agent.local, report));
+        self.with_late(|late| late.coming.extend(HeldFile::of_report(&self.agent.local, report)));
     }
 
-    /// The files of reports that came late since this was asked before.
+    /// Has the files of the reports that came late until now be compared.
+    pub(super) fn compare_now(&self) {
+        self.with_late(|late| late.come.append(&mut late.coming));
+    }
+
+    /// The files that are to be compared now.
     pub(super) fn take_late(&self) -> Vec<HeldFile> {
-        std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner))
+        self.with_late(|late| std::mem::take(&mut late.come))
+    }
+
+    fn with_late<T>(&self, access: impl FnOnce(&mut Late) -> T) -> T {
+        access(&mut self.late.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Notes that the server finds the report of a batch wrong: nothing waits for it any more.

@@ -91,15 +91,12 @@ async fn work(
     delivered: &CancellationToken,
 ) -> Result<(), AgentError> {
     let agent = &session.agent;
-    delivery::deliver_all(session).await?;
+    delivery::deliver_all(Arc::clone(session)).await?;
     delivered.cancel();
     let mut redelivery = tokio::time::interval(REDELIVERY);
     redelivery.reset();
-    let root = match agent.local.roots() {
-        [root] => Some(root.name()),
-        _ => None,
-    };
     let (mut queue, mut running) = (Queue::after(*position), JoinSet::new());
+    let mut delivering = JoinSet::new();
     let (mut ends, mut starts_over) = (false, false);
     loop {
         while !ends && let Some((revision, work)) = queue.begin() {
@@ -134,19 +131,30 @@ async fn work(
                     tracing::warn!("the server names its history now: its events are read from the first one");
                     (ends, starts_over) = (true, true);
                 }
-                Some(arrival) => {
-                    if let Some(cursor) = arrival.cursor {
-                        session.history.get_or_init(|| cursor.history);
-                    }
-                    queue.add(arrival, root);
-                }
+                Some(arrival) => add(session, &mut queue, arrival),
                 None => ends = true,
             },
-            // While a batch is being reported nothing else reports it.
-            _ = redelivery.tick(), if running.is_empty() => {
+            Some(delivered) = delivering.join_next() => {
+                delivered??;
+                session.refusals().wrong.into_iter().for_each(|batch| queue.release(batch));
+            }
+            _ = redelivery.tick(), if delivering.is_empty() => {
                 agent.remember(*position).await?;
-                delivery::deliver_all(session).await?;
+                session.compare_now();
+                delivering.spawn(delivery::deliver_all(Arc::clone(session)));
             }
         }
     }
+}
+
+/// Adds the next event, which may be the first one that names the history.
+fn add(session: &Session, queue: &mut Queue, arrival: Arrival) {
+    if let Some(cursor) = arrival.cursor {
+        session.history.get_or_init(|| cursor.history);
+    }
+    let root = match session.agent.local.roots() {
+        [root] => Some(root.name()),
+        _ => None,
+    };
+    queue.add(arrival, root);
 }

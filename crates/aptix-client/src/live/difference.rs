@@ -7,7 +7,7 @@ use aptix_model::failure::Failure;
 use aptix_model::live::FileSelector;
 use aptix_model::path::{DocPath, WorkspacePath, fold};
 use aptix_model::reason::{Detail, Reason};
-use aptix_model::report::{FileReport, Report, Withheld, Written};
+use aptix_model::report::{FileReport, FileStatus, Report, Withheld, Written};
 
 use super::IsOver;
 use super::read::{content, stat_on_disk};
@@ -61,13 +61,18 @@ impl HeldFile {
         Some(Self { root, path: path.to_owned(), doc_path, held })
     }
 
-    /// The files of a report in open roots, of which it is not known what the server holds.
+    /// The files in open roots that a report says were changed, of which it is not known what the server holds: of a renamed one both paths, or
+    /// the new one where they have the same key.
     pub fn of_report(workspace: &Workspace, report: &Report) -> impl Iterator<Item = Self> {
-        let file = |file: &FileReport| {
-            let doc_path = DocPath::new(&file.doc_path).ok()?;
-            Self::of_key(workspace, doc_path, &file.path, None)
+        let is_changed = |file: &&FileReport| file.status.is_applied() && file.status != FileStatus::Unchanged;
+        let files = |file: &FileReport| {
+            let key = DocPath::new(&file.doc_path).ok()?;
+            let root = workspace.roots().iter().position(|root| root.name() == key.root())?;
+            let (path, renamed_to) = file.paths_in_root();
+            let old = Some(path).filter(|path| renamed_to.is_none_or(|new| fold(new) != fold(path)));
+            Some([old, renamed_to].map(|path| Self::in_root(workspace, root, path?, None)))
         };
-        report.files.iter().filter_map(file)
+        report.files.iter().filter(is_changed).filter_map(files).flatten().flatten()
     }
 
     /// A file at a path in an open root. `None` if it is no path that a server may name.
