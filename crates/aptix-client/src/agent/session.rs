@@ -136,11 +136,11 @@ async fn work(
             },
             Some(delivered) = delivering.join_next() => {
                 delivered??;
+                session.compare_now();
                 session.refusals().wrong.into_iter().for_each(|batch| queue.release(batch));
             }
             _ = redelivery.tick(), if delivering.is_empty() => {
                 agent.remember(*position).await?;
-                session.compare_now();
                 delivering.spawn(delivery::deliver_all(Arc::clone(session)));
             }
         }
