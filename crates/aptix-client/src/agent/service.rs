@@ -148,6 +148,8 @@ pub(super) struct Session {
     pub(super) history: OnceLock<HistoryId>,
     /// Cancelled when the lease or the connection is lost.
     pub(super) alive: CancellationToken,
+    /// Batches that run.
+    handled: Mutex<BTreeSet<BatchId>>,
     /// Reports that the server does not have yet.
     pub(super) waiting: Waiting,
     /// Files of reports that came late, to be compared with the disk: the server may have had newer content.
@@ -186,10 +188,26 @@ impl Session {
             lease,
             history,
             alive,
+            handled: Mutex::default(),
             waiting: Waiting::default(),
             late: Mutex::default(),
             refusals: Mutex::default(),
         }
+    }
+
+    /// Notes that a batch runs, or does not any more.
+    pub(super) fn handle(&self, batch: BatchId, runs: bool) {
+        let mut handled = self.handled.lock().unwrap_or_else(PoisonError::into_inner);
+        if runs {
+            handled.insert(batch)
+        } else {
+            handled.remove(&batch)
+        };
+    }
+
+    /// Whether a batch runs.
+    pub(super) fn is_handled(&self, batch: BatchId) -> bool {
+        self.handled.lock().unwrap_or_else(PoisonError::into_inner).contains(&batch)
     }
 
     /// Notes that a report came late: what the server has of its files now may be older than what is on disk.

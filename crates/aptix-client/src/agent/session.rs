@@ -7,6 +7,7 @@ use aptix_model::failure::Failure;
 use aptix_model::reason::Reason;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::Unfinished;
@@ -94,6 +95,7 @@ async fn work(
     delivery::deliver_all(Arc::clone(session)).await?;
     delivered.cancel();
     let mut redelivery = tokio::time::interval(REDELIVERY);
+    redelivery.set_missed_tick_behavior(MissedTickBehavior::Delay);
     redelivery.reset();
     let (mut queue, mut running) = (Queue::after(*position), JoinSet::new());
     let mut delivering = JoinSet::new();
@@ -102,6 +104,7 @@ async fn work(
         while !ends && let Some((revision, work)) = queue.begin() {
             let session = Arc::clone(session);
             let batch = work.batch;
+            session.handle(batch, true);
             running.spawn(async move { ((revision, batch), executor::handle(&session, work).await) });
         }
         *position = queue.resume();
@@ -117,6 +120,7 @@ async fn work(
             () = session.alive.cancelled(), if !ends => ends = true,
             Some(ended) = running.join_next() => match ended? {
                 ((revision, batch), Ok(()) | Err(Unfinished::Withdrawn)) => {
+                    session.handle(batch, false);
                     queue.end(revision);
                     if session.is_refused(batch) {
                         queue.release(batch);
