@@ -31,7 +31,7 @@ impl Play {
         }
         // Batches whose time is over end whenever the server looks for them.
         seen.events.retain(|event| event.revision <= all.newest());
-        let (events, oldest) = (self.whole(number, &all), self.archives[number].oldest);
+        let (events, oldest) = (self.whole(number, &all), self.removed[number]);
         if let Some(gap) = seen.gaps.iter().chain(&all.gaps).find(|(_, last)| *last >= oldest.max(1)) {
             return Ok(Some(format!("events {gap:?} were refused, and are kept from {oldest} on")));
         }

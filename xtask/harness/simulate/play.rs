@@ -88,6 +88,8 @@ pub(crate) struct Play {
     /// What was acknowledged when the copy was made.
     copied: Option<(Batches, [Archive; WORKSPACES])>,
     pub(crate) archives: [Archive; WORKSPACES],
+    /// Before which event events were removed of each workspace, in any history: a watcher without a cursor passes over them for good.
+    pub(crate) removed: [u64; WORKSPACES],
     pub(crate) restores: usize,
     down: Vec<(Instant, Down)>,
     pub(crate) logs: [Arc<Mutex<Log>>; WORKSPACES],
@@ -149,6 +151,7 @@ impl Play {
             acknowledged: BTreeMap::new(),
             copied: None,
             archives: Default::default(),
+            removed: Default::default(),
             restores: 0,
             down: Vec::new(),
             logs,
@@ -237,6 +240,7 @@ impl Play {
         let archive = &mut self.archives[number];
         archive.events.extend(removed.events.into_iter().map(Seen::stored));
         archive.oldest = removed.oldest;
+        self.removed[number] = self.removed[number].max(removed.oldest);
         let gone: Vec<String> = removed.gone.iter().map(ToString::to_string).collect();
         for known in self.acknowledged.values_mut().filter(|known| gone.contains(&known.id)) {
             known.is_gone = true;
