@@ -182,11 +182,22 @@ impl Play {
 
     /// Whether a batch was taken back, as the events have it: by one that was not taken back itself.
     fn was_taken_back(&self, of: &str, lives: &BTreeMap<String, Life>) -> bool {
-        let takes_back =
-            |batch| matches!(self.stored.get(batch), Some(Call { kind: Kind::Revert { of: id }, .. }) if id == of);
         let is_applied = |by: &Acknowledged| lives.get(&by.id).is_some_and(|life| life.state == BatchState::Applied);
-        let mut by = self.acknowledged.iter().filter(|(batch, by)| takes_back(batch) && is_applied(by));
-        by.any(|(_, by)| !self.was_taken_back(&by.id, lives))
+        self.taking_back(of).any(|by| is_applied(by) && !self.was_taken_back(&by.id, lives))
+    }
+
+    /// The batches that take back another one.
+    fn taking_back(&self, of: &str) -> impl Iterator<Item = &Acknowledged> {
+        let takes_back =
+            move |batch| matches!(self.stored.get(batch), Some(Call { kind: Kind::Revert { of: id }, .. }) if id == of);
+        self.acknowledged.iter().filter(move |(batch, _)| takes_back(batch)).map(|(_, by)| by)
+    }
+
+    /// Whether a batch that takes it back ended at the server while the agent may have applied it: the workstation then reports that as a batch of
+    /// its own, which only a server that has the batch still links to it.
+    fn may_be_taken_back(&self, of: &str, lives: &BTreeMap<String, Life>) -> bool {
+        let may_be_applied = |life: &Life| on_disk(*life, false) == OnDisk::AtMostOnce;
+        self.taking_back(of).any(|by| lives.get(&by.id).is_some_and(may_be_applied))
     }
 
     async fn on_disk(
@@ -197,7 +208,8 @@ impl Play {
     ) -> Found {
         let Some(file) = known.file else { return Ok(None) };
         let is_reverted = self.is_reverted(known, lives).await?;
-        let expected = if self.restores > 0 { OnDisk::AtMostOnce } else { on_disk(life, is_reverted) };
+        let is_unknown = self.restores > 0 || known.is_gone && self.may_be_taken_back(&known.id, lives);
+        let expected = if is_unknown { OnDisk::AtMostOnce } else { on_disk(life, is_reverted) };
         let wrong = misplaced(&self.stage.content(known.workspace, file)?, batch, expected);
         if wrong.is_some() || expected != OnDisk::Once {
             return Ok(wrong);
