@@ -72,19 +72,21 @@ impl Play {
     async fn cloud(&self, number: usize) -> Found {
         for file in 0..FILES {
             let content = self.stage.content(number, file)?;
-            let mut held = Ok(String::new());
+            let ask = || self.asked(file % self.readers.len(), (number, file), v1::Source::Cloud);
+            let is_settled = |held: &std::result::Result<String, Status>| match held {
+                Ok(held) => *held == content,
+                Err(status) => status.code() == Code::NotFound,
+            };
+            let mut held = ask().await;
             for _ in 0..TRIES {
-                held = self.asked(file % self.readers.len(), (number, file), v1::Source::Cloud).await;
-                match &held {
-                    Ok(held) if *held == content => break,
-                    Err(status) if status.code() == Code::NotFound => break,
-                    _ => pass(LOOK).await,
+                if is_settled(&held) {
+                    break;
                 }
+                pass(LOOK).await;
+                held = ask().await;
             }
-            match held {
-                Ok(held) if held == content => {}
-                Err(status) if status.code() == Code::NotFound => {}
-                held => return Ok(Some(format!("cloud copy: file {file} stays {held:?} for {content:?}"))),
+            if !is_settled(&held) {
+                return Ok(Some(format!("cloud copy: file {file} stays {held:?} for {content:?}")));
             }
         }
         Ok(None)
