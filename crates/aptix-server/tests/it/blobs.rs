@@ -23,6 +23,7 @@ use crate::server::{
     SOON, Server, applied, assert_refused, create_file, part_chunk, part_start, refusal, sha256, submit,
 };
 use crate::store_contract::{append, batch as stored_batch, workspace};
+use crate::until::until;
 
 fn blob(bytes: &[u8]) -> v1::BlobRef {
     v1::BlobRef { sha256: sha256(bytes), size_bytes: bytes.len() as u64 }
@@ -155,15 +156,12 @@ async fn the_server_sweeps_blobs() {
     let server = Server::over(store, options);
     let mut client = server.connect().await;
     let blob = client.upload("w", b"unnamed.").await.unwrap();
-    let deadline = tokio::time::Instant::now() + SOON;
-    loop {
-        let request = v1::FindMissingBlobsRequest { workspace_id: "w".to_owned(), sha256: vec![blob.sha256.clone()] };
-        if !client.files.find_missing_blobs(request).await.unwrap().into_inner().missing_sha256.is_empty() {
-            break;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "the blob is deleted");
-        tokio::task::yield_now().await;
-    }
+    let request = v1::FindMissingBlobsRequest { workspace_id: "w".to_owned(), sha256: vec![blob.sha256.clone()] };
+    until(async || {
+        let missing = client.files.find_missing_blobs(request.clone()).await.unwrap().into_inner().missing_sha256;
+        (!missing.is_empty()).then_some(())
+    })
+    .await;
 }
 
 /// Stores a blob that nothing names, and an upload that was cut off, which began long ago.

@@ -31,6 +31,7 @@ use tonic::{Code, Status};
 use crate::identity::{ROWS, admin, bearer, call, letter, make, new, one, store_with_workspaces, told, with};
 use crate::place::{Place, durable};
 use crate::server::{Clients, SOON, next};
+use crate::until::until;
 
 /// A server with TLS that asks clients for certificates of an authority.
 struct Secure {
@@ -258,9 +259,7 @@ async fn tokens_for_certificates_outlive_the_process(place: Place) {
     let name = "dns:laptop.example";
     let brief = NewToken { expires: Some(soon), ..for_certificate("z", Role::Reader, Scope::All, name) };
     registry.create(brief).await.unwrap();
-    while mint::now() <= soon {
-        tokio::task::yield_now().await;
-    }
+    until(async || (mint::now() > soon).then_some(())).await;
     let (made, _) = registry.create(for_certificate("a", Role::Agent, Scope::All, name)).await.unwrap();
     drop(registry);
     store.close().await.unwrap();

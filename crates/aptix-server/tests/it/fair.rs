@@ -12,6 +12,7 @@ use crate::busy::counted;
 use crate::identity::with;
 use crate::quotas::Limited;
 use crate::server::{Clients, create_text, submit};
+use crate::until::until;
 
 /// Writers of one token. Each has a connection of its own, and one call at a time: it asks for turns as one that has none.
 const WRITERS: usize = 64;
@@ -53,9 +54,7 @@ async fn a_quiet_token_waits_behind_one_call_of_each_other_and_one_group() {
         let shared = (Arc::clone(&over), Arc::clone(&written));
         writing.spawn(write(server.connect().await, noisy.clone(), writer, shared));
     }
-    while written.load(Ordering::Relaxed) < WRITERS as u64 {
-        tokio::task::yield_now().await;
-    }
+    until(async || (written.load(Ordering::Relaxed) >= WRITERS as u64).then_some(())).await;
     for number in 0..QUIET_CALLS {
         let text = "x".repeat(if number % 4 == 0 { 1 << 20 } else { 1 });
         let request = submit("quiet", &format!("r{number}"), vec![create_text("a", &text)]);

@@ -25,6 +25,7 @@ use tonic::{Code, Request, Status, Streaming};
 
 use crate::place::{Place, durable};
 use crate::server::{Clients, SOON, Server, hello, next, refusal, submit};
+use crate::until::until;
 
 /// What each role may call: O an orchestrator, A an agent, V a reviewer, R a reader, P an operator.
 pub(crate) const ROWS: &[(&str, &str)] = &[
@@ -203,9 +204,7 @@ async fn whatever_is_wrong_with_a_token_is_answered_alike() {
     registry.revoke("revoked".parse().unwrap()).await.unwrap();
     let soon = UnixMillis(mint::now().0 + 1000);
     let expired = make(&registry, new("expired", Role::Orchestrator, Scope::All, Some(soon))).await;
-    while mint::now() <= soon {
-        tokio::task::yield_now().await;
-    }
+    until(async || (mint::now() > soon).then_some(())).await;
     let server = Server::over(store, Options::default());
     let clients = server.connect().await;
     let unknown = aptix_server::identity::Secret::mint().unwrap().to_string();

@@ -4,9 +4,11 @@ use aptix_model::wire::v1;
 use tokio_util::bytes::Bytes;
 use tonic::{Code, Status};
 
+use crate::until::until;
+
 use crate::server::{
-    SOON, Server, assert_refused, create_text, failed, hello, line_patch, next, part_chunk, refusal, serve_here,
-    sha256, submit,
+    Server, assert_refused, create_text, failed, hello, line_patch, next, part_chunk, refusal, serve_here, sha256,
+    submit,
 };
 
 fn watch(agent: &str, lease_secret: Bytes) -> v1::Hello {
@@ -34,16 +36,8 @@ async fn a_lease_is_taken_over_with_its_secret_alone() {
     assert_held(&other.serve(watch("agent-a", secret)).await.map(drop).unwrap_err());
     drop(new);
     // The lease is free once the server has seen the stream go.
-    let deadline = tokio::time::Instant::now() + SOON;
-    let third = loop {
-        match other.lease("w", "agent-b", 0).await {
-            Ok((epoch, _)) => break epoch,
-            Err(status) => assert_held(&status),
-        }
-        assert!(tokio::time::Instant::now() < deadline, "the lease is given back");
-        tokio::task::yield_now().await;
-    };
-    assert_eq!(third, second + 1);
+    let leased = until(async || other.lease("w", "agent-b", 0).await.inspect_err(assert_held).ok());
+    assert_eq!(leased.await.0, second + 1);
 }
 
 /// Says since when the workspace is served, and nothing that would help to serve it.

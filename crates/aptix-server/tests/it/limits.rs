@@ -14,6 +14,8 @@ use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 use tonic_types::StatusExt;
 
+use crate::until::until;
+
 use crate::server::{
     SOON, Server, applied, assert_refused, create_text, edit_of, fields, line_patch, next, next_event, part_start,
     refusal, submit,
@@ -316,10 +318,8 @@ async fn long_lived_calls_leave_room_for_others() {
     client.get("w", &batch.batch_id).await.unwrap();
     other.batches.watch_batch(request.clone()).await.unwrap();
     watches.pop();
-    let deadline = tokio::time::Instant::now() + SOON;
-    while client.batches.watch_batch(request.clone()).await.is_err() {
-        assert!(tokio::time::Instant::now() < deadline, "a stream that ends leaves its place");
-    }
+    // A stream that ends leaves its place.
+    until(async || client.batches.watch_batch(request.clone()).await.ok()).await;
 }
 
 /// Large messages wait for each other and are all answered; an incomplete one does not block others.
@@ -356,11 +356,7 @@ async fn silent_uploads_hold_up_transfers_alone() {
     let (parts, stream) = mpsc::channel(1);
     let others = async {
         // Its place is taken before it says anything.
-        let deadline = tokio::time::Instant::now() + SOON;
-        while client.upload("w", b"content").await.is_ok() {
-            assert!(tokio::time::Instant::now() < deadline, "the silent upload has the only place");
-            tokio::task::yield_now().await;
-        }
+        until(async || client.upload("w", b"content").await.err()).await;
         client.submit(submit("w", "r", vec![create_text("a", "")])).await.unwrap();
     };
     tokio::select! {

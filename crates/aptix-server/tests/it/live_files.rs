@@ -17,7 +17,8 @@ use aptix_server::store::embedded::EmbeddedStore;
 use tokio::task::JoinHandle;
 use tonic::{Code, Status};
 
-use crate::server::{Clients, SOON, Server, applied, assert_refused, create_text, fields, hello, refusal, submit};
+use crate::server::{Clients, Server, applied, assert_refused, create_text, fields, hello, refusal, submit};
+use crate::until::until;
 
 const FEATURES: [&str; 8] = ["read", "stat", "list", "search", "preview", "prepare", "call_tool", "resolve_paths"];
 
@@ -262,11 +263,7 @@ async fn workspace(client: &mut Clients) -> v1::Workspace {
 }
 
 async fn wait_until_unserved(client: &mut Clients) {
-    let deadline = tokio::time::Instant::now() + SOON;
-    while workspace(client).await.serving.is_some() {
-        assert!(tokio::time::Instant::now() < deadline, "the lease ends");
-        tokio::task::yield_now().await;
-    }
+    until(async || workspace(client).await.serving.is_none().then_some(())).await;
 }
 
 /// Who serves a workspace, since when and how; its roots stay known.

@@ -467,12 +467,8 @@ async fn uploads_that_are_given_up_go() {
     uploads[1..].iter().for_each(|upload| store.discard_upload(*upload));
     let client = connect(&database, &mut tasks).await;
     let count = async |expected: i64| {
-        let wait = async {
-            while client.query_one("SELECT count(*) FROM chunks", &[]).await.unwrap().get::<_, i64>(0) != expected {
-                tokio::task::yield_now().await;
-            }
-        };
-        timeout(SOON, wait).await.unwrap();
+        let chunks = async || client.query_one("SELECT count(*) FROM chunks", &[]).await.unwrap().get::<_, i64>(0);
+        until(async || (chunks().await == expected).then_some(())).await;
     };
     count(1).await;
     store.close().await.unwrap();

@@ -19,6 +19,7 @@ use tower::Service;
 use crate::identity::{admin, bearer, make, new, one, store_with_workspaces, with};
 use crate::process::Program;
 use crate::server::{Clients, Feed, SOON, Server, create_text, hello, next, refusal, submit};
+use crate::until::until;
 
 /// What a refusal says of the limit: its subject, its key, its value; and when to call again.
 fn over_limit(status: &Status) -> (String, String, u64, Duration) {
@@ -52,16 +53,8 @@ async fn watch(
 }
 
 /// Calls until it passes; what is refused meanwhile is over a limit.
-async fn until_passed<T, F: Future<Output = Result<T, Status>>>(mut call: impl FnMut() -> F) -> T {
-    let began = Instant::now();
-    loop {
-        match call().await {
-            Ok(answer) => return answer,
-            Err(refused) => drop(over_limit(&refused)),
-        }
-        assert!(began.elapsed() < SOON, "no call passes");
-        tokio::task::yield_now().await;
-    }
+async fn until_passed<T>(mut call: impl AsyncFnMut() -> Result<T, Status>) -> T {
+    until(async || call().await.inspect_err(|refused| drop(over_limit(refused))).ok()).await
 }
 
 /// A server program with a configuration and tokens, by name: their role and workspace.

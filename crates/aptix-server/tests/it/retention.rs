@@ -17,6 +17,7 @@ use aptix_server::store::retention::{Age, HeldBy, Limits, Retained, Retention, c
 use aptix_server::store::{Appended, BatchSelector, Store, StoreError, Transition, Transitioned};
 
 use crate::store_contract::{append, batch, prepared, step, workspace};
+use crate::until::until;
 
 /// Runs a promise against every store; the one on disk is without damage afterwards, also to a start.
 macro_rules! promised {
@@ -335,19 +336,15 @@ async fn a_damaged_record_of_what_was_removed_stops_its_workspace_alone() {
     let rules = RetentionRules { usual: limits, ..RetentionRules::default() };
     let fleet = Fleet::of(&(Arc::clone(&store) as Arc<dyn Store>), FleetOptions::default());
     let retainer = Retainer::new(Arc::clone(&store) as Arc<dyn Store>, rules.into(), fleet);
-    let removed = async {
-        // "x" comes after the damaged workspace.
-        while !matches!(store.events(workspace("x"), Revision(0), 1).await, Err(StoreError::Compacted { .. })) {
-            tokio::task::yield_now().await;
-        }
-    };
-    let served = async {
-        tokio::select! {
-            () = removed => {}
-            never = retainer.run(Duration::from_millis(1)) => match never {},
-        }
-    };
-    tokio::time::timeout(crate::server::SOON, served).await.expect("the other workspace keeps its events");
+    // "x" comes after the damaged workspace.
+    let removed = until(async || match store.events(workspace("x"), Revision(0), 1).await {
+        Err(StoreError::Compacted { .. }) => Some(()),
+        _ => None,
+    });
+    tokio::select! {
+        () = removed => {}
+        never = retainer.run(Duration::from_millis(1)) => match never {},
+    }
     assert_eq!(kept(&store).await, before, "nothing of the damaged one goes");
     store.close().await.unwrap();
 }

@@ -16,7 +16,8 @@ use tonic::{Code, Request};
 
 use crate::identity::{admin, authorize, bearer, make, new, one, store_with_workspaces, with};
 use crate::place::{Place, durable};
-use crate::server::{SOON, Server, create_text, submit};
+use crate::server::{Server, create_text, submit};
+use crate::until::until;
 
 /// A call is admitted when its message has come: one that was begun before its token ended is refused, and does nothing.
 #[tokio::test]
@@ -57,12 +58,8 @@ async fn changes_of_tokens_are_whole_and_one_after_the_other(place: Place) {
     let registry = Registry::load(Arc::clone(&store)).await.unwrap();
     let first = registry.create(new("first", Role::Reader, Scope::All, None));
     assert!(tokio::time::timeout(std::time::Duration::ZERO, first).await.is_err(), "it takes a flush");
-    let closed = async {
-        while !registry.is_closed() {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(SOON, closed).await.expect("calls need a token once one is kept");
+    // Calls need a token once one is kept.
+    until(async || registry.is_closed().then_some(())).await;
 
     for round in 0..20 {
         let name: TokenName = format!("t{round}").parse().unwrap();

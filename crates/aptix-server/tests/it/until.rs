@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::server::SOON;
 
 /// Calls until there is an answer.
-pub(crate) async fn until<T, F: Future<Output = Option<T>>>(mut call: impl FnMut() -> F) -> T {
+pub(crate) async fn until<T>(mut call: impl AsyncFnMut() -> Option<T>) -> T {
     let waited = async {
         loop {
             if let Some(found) = call().await {

@@ -11,7 +11,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
 use crate::place::{Place, durable, in_a_bucket};
-use crate::server::{Clients, SOON, Server, assert_refused, part_chunk, part_start, sha256};
+use crate::server::{Clients, Server, assert_refused, part_chunk, part_start, sha256};
+use crate::until::until;
 
 const MIB: usize = 1 << 20;
 
@@ -31,15 +32,8 @@ async fn stat(client: &mut Clients, blob: &v1::BlobRef) -> v1::StatUploadRespons
 
 /// Waits until no call uploads the blob; answers how much there is of it.
 async fn received(client: &mut Clients, blob: &v1::BlobRef) -> usize {
-    let deadline = tokio::time::Instant::now() + SOON;
-    loop {
-        let found = stat(client, blob).await;
-        if !found.is_in_progress {
-            return usize::try_from(found.received_bytes).unwrap();
-        }
-        assert!(tokio::time::Instant::now() < deadline, "the cut is noticed");
-        tokio::task::yield_now().await;
-    }
+    let found = until(async || Some(stat(client, blob).await).filter(|found| !found.is_in_progress)).await;
+    usize::try_from(found.received_bytes).unwrap()
 }
 
 fn start(blob: &v1::BlobRef, offset: usize) -> v1::UploadBlobRequest {
@@ -72,11 +66,7 @@ async fn begin(
     for chunk in first.chunks(MIB) {
         parts.send(part_chunk(chunk.to_vec())).await.unwrap();
     }
-    let deadline = tokio::time::Instant::now() + SOON;
-    while stat(client, blob).await.received_bytes < first.len() as u64 {
-        assert!(tokio::time::Instant::now() < deadline, "the chunks come");
-        tokio::task::yield_now().await;
-    }
+    until(async || (stat(client, blob).await.received_bytes == first.len() as u64).then_some(())).await;
     (parts, call)
 }
 

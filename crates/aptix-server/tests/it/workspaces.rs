@@ -10,8 +10,9 @@ use tonic::{Code, Status, Streaming};
 
 use crate::place::{Place, durable};
 use crate::server::{
-    Clients, SOON, Server, applied, assert_refused, create_text, failed, fields, line_patch, next, refusal, submit,
+    Clients, Server, applied, assert_refused, create_text, failed, fields, line_patch, next, refusal, submit,
 };
+use crate::until::until;
 
 type Events = Streaming<v1::WatchWorkspaceResponse>;
 
@@ -240,12 +241,8 @@ async fn a_slow_reader_is_cut_off_and_resumes() {
         author.submit(submit("w", &format!("r{number}"), files)).await.unwrap();
     }
     // There is room for one stream: another one opens once the server gave the slow reader up.
-    let deadline = tokio::time::Instant::now() + SOON;
-    while let Err(status) = watch(&mut author, whole(None)).await.map(drop) {
-        assert_eq!(status.code(), Code::ResourceExhausted);
-        assert!(tokio::time::Instant::now() < deadline, "the slow reader is given up");
-        tokio::task::yield_now().await;
-    }
+    let is_full = |status: &Status| assert_eq!(status.code(), Code::ResourceExhausted);
+    until(async || watch(&mut author, whole(None)).await.inspect_err(is_full).ok()).await;
     let mut last = None;
     let cut = loop {
         match next(&mut stuck).await {
@@ -256,15 +253,8 @@ async fn a_slow_reader_is_cut_off_and_resumes() {
     };
     assert_eq!(refusal(&cut), (Code::ResourceExhausted, "RESOURCE_EXHAUSTED".into(), "SLOW_CONSUMER".into()));
     let seen = last.as_ref().unwrap().revision;
-    let deadline = tokio::time::Instant::now() + SOON;
-    let mut events = loop {
-        match watch(&mut reader, whole(last.clone())).await {
-            Ok(events) => break events,
-            // The stream that was opened meanwhile is on its way out.
-            Err(_) => assert!(tokio::time::Instant::now() < deadline, "there is room again"),
-        }
-        tokio::task::yield_now().await;
-    };
+    // The stream that was opened meanwhile is on its way out.
+    let mut events = until(async || watch(&mut reader, whole(last.clone())).await.ok()).await;
     assert_eq!(event(&mut events).await.revision, seen + 1);
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::{Child, Command};
-use std::time::Duration;
 
 use aptix_engine::digest::sha256;
 use aptix_model::wire::v1;
@@ -102,13 +101,8 @@ async fn an_undo_is_reported_after_the_batch_that_it_takes_back() {
     let before = scene.server.script.lock().unwrap().reports.len();
     scene.server.script.lock().unwrap().refuse_report = vec![internal(); ATTEMPTS].into();
     scene.start(Approve::Auto);
-    let reported = async {
-        while scene.server.script.lock().unwrap().locals.is_empty() {
-            tokio::task::yield_now().await;
-        }
-    };
     // The agent tries again after a while.
-    tokio::time::timeout(Duration::from_secs(120), reported).await.unwrap();
+    eventually("the undo is reported", || !scene.server.script.lock().unwrap().locals.is_empty()).await;
     let script = scene.server.script.lock().unwrap();
     assert_eq!((script.reports.len(), script.refuse_report.len()), (before + ATTEMPTS + 1, 0));
     assert!(!script.locals[0].reverts.is_empty(), "{:?}", script.locals);
