@@ -21,6 +21,8 @@ mod configuration;
 mod damage;
 mod damaged_links;
 mod deadlines;
+#[cfg(feature = "postgres")]
+mod dealt;
 mod decisions;
 mod deletion;
 mod deletion_store;
@@ -61,9 +63,13 @@ mod postgres;
 #[cfg(feature = "postgres")]
 mod postgres_groups;
 #[cfg(feature = "postgres")]
+mod postgres_hints;
+#[cfg(feature = "postgres")]
 mod postgres_known;
 #[cfg(feature = "postgres")]
 mod postgres_outages;
+#[cfg(feature = "postgres")]
+mod postgres_refusals;
 #[cfg(feature = "postgres")]
 mod postgres_set_back;
 #[cfg(feature = "postgres")]

@@ -6,8 +6,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use aptix_model::record::UnixMillis;
-use aptix_model::token::{Ended, Ending};
+use aptix_model::token::{Ended, Ending, Role, Scope};
+use aptix_server::identity::Registry;
 use aptix_server::store::Store;
+use aptix_server::store::backup::BackupError;
 use aptix_server::store::embedded::EmbeddedStore;
 use aptix_server::store::postgres::address::Address;
 use aptix_server::store::postgres::migration::Source;
@@ -17,6 +19,7 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::cluster::Database;
 use crate::fleet_store::{LONG, member};
+use crate::identity::new;
 use crate::process::Program;
 use crate::sample;
 use crate::store_contract::{append, batch, workspace};
@@ -332,15 +335,22 @@ async fn a_flipped_byte_in_the_target_is_found() {
     assert!(items(&database.address, socket.path()) == items("", dir.path()));
 }
 
-/// A server that used the source meanwhile is noticed, also once it has gone.
+/// A server that used the source meanwhile is detected, also after it has left, and so is a token that was made before its server joined.
 #[tokio::test]
-async fn a_server_that_came_and_went_is_noticed() {
+async fn a_use_of_the_source_meanwhile_is_detected() {
     let Some(database) = Database::new() else { return };
-    let store = database.open().await;
-    let source = Source::open(&Address::parse(&database.address).unwrap()).await.unwrap();
+    let (store, address) = (Arc::new(database.open().await), Address::parse(&database.address).unwrap());
+    let source = Source::open(&address).await.unwrap();
     source.check_unused().await.unwrap();
     store.join(member(1), LONG).await.unwrap();
     store.leave(member(1).id).await.unwrap();
-    let refused = source.check_unused().await.unwrap_err().to_string();
-    assert!(refused.contains("a server has used it meanwhile"), "{refused}");
+    let is_refused = |checked: Result<(), BackupError>| {
+        let refused = checked.unwrap_err().to_string();
+        assert!(refused.contains("a server has used it meanwhile"), "{refused}");
+    };
+    is_refused(source.check_unused().await);
+    let source = Source::open(&address).await.unwrap();
+    let registry = Registry::load(store as Arc<dyn Store>).await.unwrap();
+    registry.create(new("laptop", Role::Reader, Scope::All, None)).await.unwrap();
+    is_refused(source.check_unused().await);
 }

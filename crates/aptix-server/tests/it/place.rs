@@ -1,4 +1,4 @@
-//! Where a durable store is opened, and opened again: a data directory, or a database.
+//! Where a durable store is opened, and opened again: a data directory, or a database. The stores of the contract.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -92,4 +92,50 @@ macro_rules! in_a_bucket {
     };
 }
 
-pub(crate) use {durable, in_a_bucket};
+/// Runs tests, functions that take a store, with every store, which `with_empty_blob` of their module prepares.
+macro_rules! promised {
+    ($($name:ident,)+) => {
+        mod memory {
+            $(#[tokio::test] async fn $name() {
+                let store = aptix_server::store::memory::MemoryStore::default();
+                super::$name(super::with_empty_blob(store).await).await;
+            })+
+        }
+        mod embedded {
+            $(#[tokio::test] async fn $name() {
+                let dir = tempfile::tempdir().unwrap();
+                let store = aptix_server::store::embedded::EmbeddedStore::open(dir.path()).unwrap();
+                super::$name(super::with_empty_blob(store).await).await;
+            })+
+        }
+        #[cfg(feature = "postgres")]
+        mod postgres {
+            $(#[tokio::test] async fn $name() {
+                let Some(store) = crate::cluster::store().await else { return };
+                super::$name(super::with_empty_blob(store).await).await;
+            })+
+        }
+        #[cfg(feature = "postgres")]
+        mod several_servers {
+            $(#[tokio::test] async fn $name() {
+                let Some(store) = crate::dealt::store().await else { return };
+                super::$name(super::with_empty_blob(store).await).await;
+            })+
+        }
+        #[cfg(feature = "s3")]
+        mod bucket {
+            $(#[tokio::test] async fn $name() {
+                let Some(database) = crate::cluster::Database::with_bucket() else { return };
+                super::$name(super::with_empty_blob(database.open().await).await).await;
+            })+
+        }
+        mod healing {
+            $(#[tokio::test] async fn $name() {
+                let dir = tempfile::tempdir().unwrap();
+                super::$name(super::with_empty_blob(crate::place::healing(dir.path())).await).await;
+            })+
+        }
+    };
+}
+
+pub(crate) use {durable, in_a_bucket, promised};

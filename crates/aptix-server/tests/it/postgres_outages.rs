@@ -5,7 +5,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use aptix_server::options::Options;
+use aptix_server::dispatcher::approvals::Approvals;
+use aptix_server::fleet::FleetOptions;
+use aptix_server::options::{Changeable, Options};
 use aptix_server::store::postgres::PostgresStore;
 use aptix_server::store::postgres::address::Address;
 use aptix_server::store::{Appended, Store, StoreError};
@@ -101,6 +103,19 @@ async fn a_commit_that_the_standby_may_lack_is_not_acknowledged() {
     assert!(matches!(appended, Err(StoreError::ReadOnly { .. })), "{appended:?}");
 }
 
+/// Of the warnings of PostgreSQL only that of a cancelled wait for the standby refuses a write.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_warning_of_something_else_refuses_no_write() {
+    let Some(database) = Database::new() else { return };
+    let (store, mut tasks) = (Arc::new(database.open().await), JoinSet::new());
+    append(&store, batch(1, "w", "r1")).await;
+    let client = connect(&database, &mut tasks).await;
+    let warn = "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'x'; RETURN NULL; END $$; \
+        CREATE TRIGGER warn AFTER INSERT ON batches EXECUTE FUNCTION warn()";
+    run(&client, warn).await;
+    append(&store, batch(2, "w", "r2")).await;
+}
+
 /// A host that accepts a connection and does not answer is passed over for the next one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_host_does_not_hide_the_next_one() {
@@ -134,6 +149,22 @@ async fn a_server_on_a_slow_database_says_so_and_goes_on() {
     until(async || (health(&client, writer).await == ServingStatus::Serving).then_some(())).await;
     assert_eq!(client.submit(batch("slow")).await.unwrap().revision, 2);
     assert_eq!(client.submit(batch("slow")).await.unwrap().revision, 2);
+}
+
+/// A server that writes nothing but its membership is not healthy either while the database does not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_server_on_a_database_that_does_not_answer_is_not_healthy() {
+    let Some(cluster) = cluster() else { return };
+    let fleet = FleetOptions { lifetime: Duration::from_secs(3), ..FleetOptions::default() };
+    let changeable = Changeable { fleet, ..Approvals::default().into() };
+    let server = Server::asking(open(&cluster).await, Options::default(), changeable);
+    let client = server.connect().await;
+    let joined = async || (cluster.sql("store", "SELECT count(*) FROM servers") == "1").then_some(());
+    until(joined).await;
+    let frozen = cluster.freeze();
+    until(async || (health(&client, "").await == ServingStatus::NotServing).then_some(())).await;
+    drop(frozen);
+    until(async || (health(&client, "").await == ServingStatus::Serving).then_some(())).await;
 }
 
 /// A server that is told to stop while it starts stops, also where the database does not answer what it asks first: as a process, which

@@ -14,48 +14,12 @@ use aptix_model::record::{BatchRecord, Preparation, Sent, Source, UnixMillis};
 use aptix_model::report::{Outcome, Report};
 use aptix_model::state::BatchState;
 use aptix_server::store::embedded::EmbeddedStore;
-use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::{
     Appended, BatchSelector, CloudFile, Due, FileUpdate, Known, Lease, LeaseProof, Listed, Store, StoreError,
     Transition, Transitioned, Twins, UploadId,
 };
 
-/// Runs a promise against every store.
-macro_rules! promised {
-    ($($name:ident,)+) => {
-        mod memory {
-            $(#[tokio::test] async fn $name() {
-                super::$name(super::with_empty_blob(super::MemoryStore::default()).await).await;
-            })+
-        }
-        mod embedded {
-            $(#[tokio::test] async fn $name() {
-                let dir = tempfile::tempdir().unwrap();
-                super::$name(super::with_empty_blob(super::EmbeddedStore::open(dir.path()).unwrap()).await).await;
-            })+
-        }
-        #[cfg(feature = "postgres")]
-        mod postgres {
-            $(#[tokio::test] async fn $name() {
-                let Some(store) = crate::cluster::store().await else { return };
-                super::$name(super::with_empty_blob(store).await).await;
-            })+
-        }
-        #[cfg(feature = "s3")]
-        mod bucket {
-            $(#[tokio::test] async fn $name() {
-                let Some(database) = crate::cluster::Database::with_bucket() else { return };
-                super::$name(super::with_empty_blob(database.open().await).await).await;
-            })+
-        }
-        mod healing {
-            $(#[tokio::test] async fn $name() {
-                let dir = tempfile::tempdir().unwrap();
-                super::$name(super::with_empty_blob(crate::place::healing(dir.path())).await).await;
-            })+
-        }
-    };
-}
+use crate::place::promised;
 
 /// With the blob that files here have, in the workspace `w`.
 pub(crate) async fn with_empty_blob<S: Store>(store: S) -> Arc<S> {

@@ -10,7 +10,7 @@ use deadpool_postgres::{Connect, Manager, ManagerConfig, Pool, RecyclingMethod, 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_postgres::error::{DbError, Severity, SqlState};
+use tokio_postgres::error::{DbError, Severity};
 use tokio_postgres::{AsyncMessage, CancelToken, Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::TaskTracker;
@@ -145,14 +145,16 @@ impl Connect for Connector {
     }
 }
 
-/// Notes what PostgreSQL warns of. Its texts are translated, so the code decides: a commit whose wait for the synchronous standby was
-/// cancelled has that of a warning of no kind.
+/// Function of PostgreSQL in which a commit waits for the synchronous standby.
+const WAIT_FOR_STANDBY: &str = "SyncRepWaitForLSN";
+
+/// Logs warnings of PostgreSQL, and counts commits whose wait for the synchronous standby was cancelled. The texts are translated, and the
+/// code `01000` is that of many warnings (of a collation that changed, of a trigger): the function that warns decides.
 fn note(notice: &DbError, unconfirmed: &AtomicU64) {
-    let is_warning = notice.parsed_severity() == Some(Severity::Warning);
-    if is_warning && *notice.code() == SqlState::WARNING {
-        unconfirmed.fetch_add(1, Ordering::SeqCst);
-    }
-    if is_warning {
+    if notice.parsed_severity() == Some(Severity::Warning) {
+        if notice.routine().is_none_or(|routine| routine == WAIT_FOR_STANDBY) {
+            unconfirmed.fetch_add(1, Ordering::SeqCst);
+        }
         tracing::warn!(code = notice.code().code(), message = notice.message(), "PostgreSQL warns");
     }
 }

@@ -75,8 +75,8 @@ fn of_answer(error: &DbError) -> Fault {
         // What the function `check_known` raises.
         "XK001" => Fault::Changed,
         "40001" | "40P01" => Fault::Conflict(text),
-        // The statement took longer than it may.
-        "57014" => Fault::Busy(text),
+        // The statement took longer than it may; PostgreSQL has no room for another connection, and those that are open go on.
+        "57014" | "53300" => Fault::Busy(text),
         // A connection is given up; resources are used up, the disk's among them; an administrator or a crash ends the connection; a
         // standby takes no writes; the system refused a read or a write; authorization changed.
         _ if ["08", "53", "58"].iter().any(|class| code.starts_with(class)) => Fault::Unavailable(text),

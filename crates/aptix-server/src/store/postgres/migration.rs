@@ -24,16 +24,23 @@ use crate::store::embedded::restore::RestoredTokens;
 const FILLING: i64 = 0x4150_5449_584e;
 
 const COUNT: &str = "SELECT count(*) FROM workspaces WHERE known AND NOT deleting";
-const ALIVE: &str = "SELECT f.joined, count(s.id), ceil(extract(epoch FROM max(s.until) - clock_timestamp()))::bigint \
-    FROM store_facts f LEFT JOIN servers s ON s.until > clock_timestamp() GROUP BY f.joined";
+const ALIVE: &str = "SELECT f.joined, f.tokens, count(s.id), ceil(extract(epoch FROM max(s.until) - clock_timestamp()))::bigint \
+    FROM store_facts f LEFT JOIN servers s ON s.until > clock_timestamp() GROUP BY f.joined, f.tokens";
+
+/// How often a server has joined the others, and how often a token was made or ended: a command may do that before its server has joined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Uses {
+    joined: i64,
+    tokens: i64,
+}
 
 /// A store that no server uses, to be read. The database is not changed.
 pub struct Source {
     database: Database,
     history: HistoryId,
     place: String,
-    /// How often a server had joined the others when it was opened.
-    joined: i64,
+    /// What had been done with it when it was opened.
+    uses: Uses,
 }
 
 impl Source {
@@ -56,8 +63,8 @@ impl Source {
             return Err(StoreError::Unrestored { place }.into());
         }
         let history = HistoryId(get(row, 0).map_err(Fault::into_error)?);
-        let mut source = Self { database, history, place, joined: 0 };
-        source.joined = source.unused().await?;
+        let mut source = Self { database, history, place, uses: Uses::default() };
+        source.uses = source.unused().await?;
         Ok(source)
     }
 
@@ -81,20 +88,23 @@ impl Source {
     /// # Errors
     /// When a server counts among those that live, one has come and gone, or PostgreSQL refuses.
     pub async fn check_unused(&self) -> Result<(), BackupError> {
-        if self.unused().await? == self.joined {
+        if self.unused().await? == self.uses {
             return Ok(());
         }
         let why = "a server has used it meanwhile; hint: stop every server, and run the command again".to_owned();
         Err(BackupError::Served { place: self.place.clone(), why })
     }
 
-    /// Refuses a store that a server uses; answers how often one joined the others.
-    async fn unused(&self) -> Result<i64, BackupError> {
+    /// Refuses a store that a server uses; answers what has been done with it so far.
+    async fn unused(&self) -> Result<Uses, BackupError> {
         let rows = self.database.read(ALIVE, &[]).await?;
-        let Some(row) = rows.first() else { return Ok(0) };
-        let read = || Ok((get::<i64>(row, 0)?, get::<i64>(row, 1)?, get::<Option<i64>>(row, 2)?));
-        let (joined, servers, seconds) = read().map_err(Fault::into_error)?;
-        let Some(seconds) = seconds else { return Ok(joined) };
+        let Some(row) = rows.first() else { return Ok(Uses::default()) };
+        let read = || {
+            let uses = Uses { joined: get(row, 0)?, tokens: get(row, 1)? };
+            Ok((uses, get::<i64>(row, 2)?, get::<Option<i64>>(row, 3)?))
+        };
+        let (uses, servers, seconds) = read().map_err(Fault::into_error)?;
+        let Some(seconds) = seconds else { return Ok(uses) };
         let why = format!(
             "{servers} servers count as alive; hint: stop them, or if they were killed wait {seconds} seconds, and run the command again"
         );
