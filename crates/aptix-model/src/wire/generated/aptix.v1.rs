@@ -17,7 +17,7 @@ pub struct GetServerStatusResponse {
     /// What the store holds. Absent while it cannot be read.
     #[prost(message, optional, tag = "4")]
     pub contents: ::core::option::Option<StoreContents>,
-    /// Workspaces that an agent serves.
+    /// Workspaces that an agent serves over a connection to this server.
     #[prost(uint64, tag = "5")]
     pub served_workspaces: u64,
     /// Tokens that a call may use now.
@@ -3744,6 +3744,7 @@ pub mod file_service_client {
         ///   1 MiB.
         /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT): SOURCE_ACTIVE was demanded, and no agent that reads serves the workspace.
         /// - UNAVAILABLE (UNAVAILABLE.AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
+        /// - UNAVAILABLE: the server cannot reach the bucket that has the bytes of the cloud copy; call again later.
         /// - DEADLINE_EXCEEDED: the agent did not answer in time.
         /// - RESOURCE_EXHAUSTED: too many questions are open; call again later.
         /// - INTERNAL (INTERNAL.WRONG_ANSWER): the agent's answer does not fit the question; nothing of it is passed on.
@@ -3929,7 +3930,8 @@ pub mod file_service_client {
         /// - DEADLINE_EXCEEDED: no message came for 30 seconds, or the upload took more than 5 minutes.
         /// - RESOURCE_EXHAUSTED: too many blobs are on their way; call again later.
         /// - RESOURCE_EXHAUSTED: the offset is not 0, and another call uploads the blob; ask StatUpload later.
-        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; ask StatUpload later, and go on from there.
+        /// - UNAVAILABLE: the server is shutting down, takes no writes at present, or cannot reach the bucket of its blobs; ask
+        ///   StatUpload later, and go on from there.
         pub async fn upload_blob(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::UploadBlobRequest>,
@@ -3989,7 +3991,8 @@ pub mod file_service_client {
         /// - NOT_FOUND: the workspace has no such blob.
         /// - RESOURCE_EXHAUSTED: too many blobs are on their way, or the receiver took nothing for too long
         ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again later.
-        /// - UNAVAILABLE: the server is shutting down and did not wait for the rest; call again.
+        /// - UNAVAILABLE: the server is shutting down and did not wait for the rest, or cannot reach the bucket of its blobs; call
+        ///   again.
         pub async fn download_blob(
             &mut self,
             request: impl tonic::IntoRequest<super::DownloadBlobRequest>,
@@ -4049,6 +4052,7 @@ pub mod file_service_server {
         ///   1 MiB.
         /// - UNAVAILABLE (UNAVAILABLE.NO_AGENT): SOURCE_ACTIVE was demanded, and no agent that reads serves the workspace.
         /// - UNAVAILABLE (UNAVAILABLE.AGENT_LOST): the agent went before it answered; with RetryInfo. Call again.
+        /// - UNAVAILABLE: the server cannot reach the bucket that has the bytes of the cloud copy; call again later.
         /// - DEADLINE_EXCEEDED: the agent did not answer in time.
         /// - RESOURCE_EXHAUSTED: too many questions are open; call again later.
         /// - INTERNAL (INTERNAL.WRONG_ANSWER): the agent's answer does not fit the question; nothing of it is passed on.
@@ -4132,7 +4136,8 @@ pub mod file_service_server {
         /// - DEADLINE_EXCEEDED: no message came for 30 seconds, or the upload took more than 5 minutes.
         /// - RESOURCE_EXHAUSTED: too many blobs are on their way; call again later.
         /// - RESOURCE_EXHAUSTED: the offset is not 0, and another call uploads the blob; ask StatUpload later.
-        /// - UNAVAILABLE: the server is shutting down or takes no writes at present; ask StatUpload later, and go on from there.
+        /// - UNAVAILABLE: the server is shutting down, takes no writes at present, or cannot reach the bucket of its blobs; ask
+        ///   StatUpload later, and go on from there.
         async fn upload_blob(
             &self,
             request: tonic::Request<tonic::Streaming<super::UploadBlobRequest>>,
@@ -4164,7 +4169,8 @@ pub mod file_service_server {
         /// - NOT_FOUND: the workspace has no such blob.
         /// - RESOURCE_EXHAUSTED: too many blobs are on their way, or the receiver took nothing for too long
         ///   (RESOURCE_EXHAUSTED.SLOW_CONSUMER); call again later.
-        /// - UNAVAILABLE: the server is shutting down and did not wait for the rest; call again.
+        /// - UNAVAILABLE: the server is shutting down and did not wait for the rest, or cannot reach the bucket of its blobs; call
+        ///   again.
         async fn download_blob(
             &self,
             request: tonic::Request<super::DownloadBlobRequest>,
@@ -4790,8 +4796,9 @@ pub struct Hello {
 /// The right to serve a workspace, as long as the stream is open.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Lease {
-    /// Goes up by one with each new lease of the workspace. Reports carry it. A lease that is granted while the store takes
-    /// no writes is good for reading alone: its reports are refused, and its epoch may be granted again with another secret.
+    /// Goes up by one with each new lease of the workspace. Reports carry it. A lease that a server grants while its data
+    /// directory takes no writes is good for reading alone: its reports are refused, and its epoch may be granted again with
+    /// another secret. A server on a database grants none meanwhile.
     #[prost(uint64, tag = "1")]
     pub epoch: u64,
     /// At least this often a message comes. After three times this without one, the stream is dead: the agent stops
@@ -5203,7 +5210,8 @@ pub mod agent_service_client {
         ///
         /// One agent serves a workspace at a time. The lease is held by a secret that only its holder was sent: a call whose Hello
         /// carries it takes the lease over at once, and the older stream ends with ABORTED (LEASE_LOST.SUPERSEDED); any other
-        /// call is refused while the older stream is open, whatever agent_id it names.
+        /// call is refused while the older stream is open, whatever agent_id it names. Where servers share a database, the lease of a
+        /// stream whose server died stays held until 15 seconds after that server last renewed its membership.
         ///
         /// A receiver that falls too far behind is sent RESOURCE_EXHAUSTED (RESOURCE_EXHAUSTED.SLOW_CONSUMER) and resumes where it was.
         /// An agent that closes its side of the stream ends the connection, with status OK.
@@ -5225,6 +5233,8 @@ pub mod agent_service_client {
         ///   first that is, and "history" and "digest" the rest of the Cursor at revision oldest - 1, if it is known. Call again with that cursor, else
         ///   with after_revision oldest - 1.
         /// - UNAVAILABLE: the server is shutting down; call again.
+        /// - UNAVAILABLE: a server that keeps its store in a database takes no writes at present, or has lost its membership among the
+        ///   servers there; call again, this server or another one. The loss of the membership ends open streams, too.
         pub async fn serve(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::ServeRequest>,
@@ -5353,7 +5363,8 @@ pub mod agent_service_server {
         ///
         /// One agent serves a workspace at a time. The lease is held by a secret that only its holder was sent: a call whose Hello
         /// carries it takes the lease over at once, and the older stream ends with ABORTED (LEASE_LOST.SUPERSEDED); any other
-        /// call is refused while the older stream is open, whatever agent_id it names.
+        /// call is refused while the older stream is open, whatever agent_id it names. Where servers share a database, the lease of a
+        /// stream whose server died stays held until 15 seconds after that server last renewed its membership.
         ///
         /// A receiver that falls too far behind is sent RESOURCE_EXHAUSTED (RESOURCE_EXHAUSTED.SLOW_CONSUMER) and resumes where it was.
         /// An agent that closes its side of the stream ends the connection, with status OK.
@@ -5375,6 +5386,8 @@ pub mod agent_service_server {
         ///   first that is, and "history" and "digest" the rest of the Cursor at revision oldest - 1, if it is known. Call again with that cursor, else
         ///   with after_revision oldest - 1.
         /// - UNAVAILABLE: the server is shutting down; call again.
+        /// - UNAVAILABLE: a server that keeps its store in a database takes no writes at present, or has lost its membership among the
+        ///   servers there; call again, this server or another one. The loss of the membership ends open streams, too.
         async fn serve(
             &self,
             request: tonic::Request<tonic::Streaming<super::ServeRequest>>,
@@ -9067,7 +9080,9 @@ pub struct Workspace {
     /// Who serves it. Absent while no one does.
     #[prost(message, optional, tag = "4")]
     pub serving: ::core::option::Option<Serving>,
-    /// When its last lease ended. Absent if it is served, was not since the server started, or 10,000 other leases ended since.
+    /// When the last lease over a connection to this server ended. Absent if an agent serves the workspace over one, none did since the
+    /// server started, or 10,000 other leases ended since. May be set beside `serving`, while an agent serves over another server on the
+    /// same database.
     #[prost(message, optional, tag = "5")]
     pub last_served_time: ::core::option::Option<::prost_types::Timestamp>,
     /// The names of its roots, as the newest agent named them.
