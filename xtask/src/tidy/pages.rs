@@ -1,4 +1,5 @@
-//! Pages name files that exist: the page of promises its tests, the maps of the code whatever they lead to.
+//! Pages name files that exist: the page of promises its tests, the maps of the code whatever they lead to. The page on scale names each call and
+//! each table with the key by which several databases share them.
 
 use super::finding::Finding;
 use crate::repo::Text;
@@ -10,9 +11,32 @@ const PAGE: &str = "docs/security.md";
 const ROOMS: [(&str, &str); 2] = [("server/", "crates/aptix-server/tests/it/"), ("xtask/", "xtask/tests/it/")];
 const OTHERS: &str = "crates/aptix-client/tests/it/";
 
-/// Finds files that a page names and the repository does not have.
+/// The page on sharding, where calls and tables are declared, and how such a line begins.
+const SHARDING: &str = "docs/scale.md";
+const SHARDED: [(&str, &str); 2] =
+    [("proto/aptix/", "rpc "), ("crates/aptix-server/src/store/postgres/migrations/", "CREATE TABLE ")];
+
+/// Finds files that a page names and the repository does not have, and what the page on sharding does not name.
 pub(super) fn check(texts: &[Text]) -> Vec<Finding> {
-    texts.iter().flat_map(|page| missing(page, texts)).collect()
+    let page = texts.iter().find(|text| text.path == SHARDING);
+    let unnamed = page.into_iter().flat_map(|page| texts.iter().flat_map(|text| unsharded(text, &page.content)));
+    texts.iter().flat_map(|page| missing(page, texts)).chain(unnamed).collect()
+}
+
+/// Finds calls and tables that the page on sharding does not name.
+fn unsharded(text: &Text, page: &str) -> Vec<Finding> {
+    let Some((_, keyword)) = SHARDED.into_iter().find(|(folder, _)| text.path.starts_with(folder)) else {
+        return Vec::new();
+    };
+    let names = text.content.lines().enumerate().filter_map(|(index, line)| {
+        Some((index + 1, line.trim_start().strip_prefix(keyword)?.split([' ', '(']).next()?))
+    });
+    let unnamed = names.filter(|(_, name)| !page.contains(&format!("`{name}`")));
+    let finding = |(line, name)| {
+        let message = format!("{SHARDING} does not name {name}; add the key by which several databases share it");
+        Finding { path: text.path.clone(), line, message }
+    };
+    unnamed.map(finding).collect()
 }
 
 fn missing(page: &Text, texts: &[Text]) -> Vec<Finding> {
@@ -65,5 +89,21 @@ mod tests {
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].starts_with("docs/security.md:2: there is no xtask/tests/it/gone.rs"), "{found:?}");
         assert!(found[1].starts_with("ARCHITECTURE.md:2: there is no ib.rs"), "{found:?}");
+    }
+
+    #[test]
+    fn calls_and_tables_without_a_key_are_found() {
+        let text = |path: &str, content: &str| Text { path: path.to_owned(), content: content.to_owned() };
+        let texts = [
+            text(SHARDING, "`GetBatch`, `batches`"),
+            text("proto/aptix/v1/a.proto", "service A {\n  rpc GetBatch(A) returns (B);\n  rpc New(A) returns (B);\n"),
+            text(
+                "crates/aptix-server/src/store/postgres/migrations/V1__a.sql",
+                "CREATE TABLE batches (\nCREATE TABLE more (",
+            ),
+        ];
+        let found: Vec<_> = check(&texts).into_iter().map(|finding| finding.message).collect();
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("not name New") && found[1].contains("not name more"), "{found:?}");
     }
 }
