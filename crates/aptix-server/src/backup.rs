@@ -17,6 +17,8 @@ use tokio::signal::unix::{SignalKind, signal};
 #[cfg(feature = "postgres")]
 use crate::administer::choose_bucket;
 use crate::administer::{New, Order, ask, choose};
+#[cfg(feature = "postgres")]
+use crate::opening::name_database;
 
 /// What is backed up, and where to.
 #[derive(clap::Args)]
@@ -97,7 +99,9 @@ pub(crate) async fn restore(command: Restore) -> anyhow::Result<()> {
             let address = address.with_blobs(blobs);
             let backup = std::fs::File::open(&from).with_context(failed)?;
             let restored = PostgresStore::restore(&address, std::io::BufReader::new(backup), tokens).await;
-            (address.to_string(), restored.with_context(failed)?)
+            let place = address.to_string();
+            let restored = restored.map_err(|error| name_database(&place, error)).with_context(failed)?;
+            (place, restored)
         }
     };
     let tokens = match (summary.tokens, revoke_tokens) {

@@ -17,7 +17,7 @@ use std::pin::pin;
 use std::process::{ExitCode, Termination};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use aptix_server::config::{Config, Effective, LogFilter, LogFormat, Sources};
 use aptix_server::descriptors;
 use aptix_server::listen::{OwnerSocket, incoming, listen, listen_to_owner};
@@ -26,6 +26,7 @@ use aptix_server::metrics::scrape::answer_scrapes;
 use aptix_server::options::Changeable;
 use aptix_server::serve::serve;
 use aptix_server::service::owner::Unanswered;
+use aptix_server::store::embedded::format;
 use aptix_server::store::embedded::verify::{self, Findings};
 use aptix_server::tls::Tls;
 use clap::Parser;
@@ -116,8 +117,8 @@ enum Command {
     Backup(BackUp),
     /// Makes a data directory, or a store in a database, of a backup
     Restore(Restore),
-    /// Moves a whole store from a data directory into a PostgreSQL database, or back. No server may use it. What was cut off goes on
-    /// when the same command is run again
+    /// Moves a whole store from a data directory into a PostgreSQL database, or back. No server may use it. Run again after it was cut
+    /// off, the same command goes on into a database, and begins anew into a directory
     #[cfg(feature = "postgres")]
     Migrate(migrate::Migrate),
     /// Reads the configuration as the server would and prints what takes effect and where it comes from, or, with exit 1,
@@ -128,7 +129,7 @@ enum Command {
     /// Makes, lists and revokes tokens: who may call the server
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Creates and lists workspaces
+    /// Creates, lists and deletes workspaces
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
     /// Removes what workspaces keep no longer by the configuration of the server, or only counts it
@@ -216,6 +217,9 @@ fn log(filter: &LogFilter, format: LogFormat) -> SetLog {
 
 /// Prints each damage in a line of its own, and how much was read.
 fn verify(data_dir: &Path) -> anyhow::Result<ExitCode> {
+    if !format::is_store(data_dir) {
+        bail!("{} has no store in it; hint: name the directory of one with --data-dir", data_dir.display());
+    }
     let found = verify::verify(data_dir)?;
     let mut out = std::io::stdout().lock();
     for damage in &found.damages {

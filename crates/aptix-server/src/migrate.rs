@@ -12,6 +12,7 @@ use clap::error::ErrorKind;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::administer::{choose, choose_bucket};
+use crate::opening::name_database;
 
 /// What is moved, and where to.
 #[derive(clap::Args)]
@@ -56,6 +57,11 @@ pub(crate) async fn migrate(Migrate { from, to, data_dir, store, blobs }: Migrat
     };
     let address = Box::new(address.with_blobs(choose_bucket(blobs.as_deref())?));
     let (dir, named) = (data_dir.display().to_string(), address.to_string());
+    let database = named.clone();
+    let again = match to {
+        Kind::Postgres => "run the same command again, and it goes on",
+        Kind::Embedded => "run the same command again, which begins anew",
+    };
     let places = (Place::Embedded(data_dir), Place::Postgres(address));
     let ((source, target), names) = match from {
         Kind::Embedded => (places, (dir, named)),
@@ -65,13 +71,13 @@ pub(crate) async fn migrate(Migrate { from, to, data_dir, store, blobs }: Migrat
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
     let migrated = tokio::select! {
         migrated = migration::migrate(source, target, report) => migrated,
-        _ = terminate.recv() => bail!("the migration was broken off; run the same command again, and it goes on"),
+        _ = terminate.recv() => bail!("the migration was broken off; hint: {again}"),
         _ = interrupt.recv() => {
-            tracing::error!("the migration was interrupted; run the same command again, and it goes on");
+            tracing::error!("the migration was interrupted; hint: {again}");
             return Ok(ExitCode::from(130));
         }
     };
-    match migrated {
+    match migrated.map_err(|error| name_database(&database, error)) {
         Ok(summary) => {
             let done = format!("moved {} into {}, read back and equal: {summary}", names.0, names.1);
             writeln!(std::io::stdout(), "{done}").context("failed to write to stdout")?;

@@ -15,6 +15,7 @@ use aptix_server::store::{Store, StoreError};
 #[cfg(feature = "postgres")]
 use {
     anyhow::{Context, bail},
+    aptix_server::store::backup::BackupError,
     aptix_server::store::embedded::{format, lock::lock},
     aptix_server::store::postgres::PostgresStore,
     aptix_server::store::postgres::address::Address,
@@ -73,12 +74,29 @@ fn embedded(data_dir: &Path, open_files: usize, accept_loss: bool) -> Result<Arc
 pub(crate) async fn open_database(address: &Address) -> Result<Arc<dyn Store>, StoreError> {
     match PostgresStore::open(address).await {
         Ok(store) => Ok(Arc::new(store)),
-        Err(StoreError::Failed { action: action @ "connect to PostgreSQL", cause }) => {
+        Err(error) => Err(with_address(&address.to_string(), error)),
+    }
+}
+
+/// Adds the address to the error of a database that cannot be reached.
+#[cfg(feature = "postgres")]
+fn with_address(address: &str, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Failed { action: action @ "connect to PostgreSQL", cause } => {
             let cause =
                 format!("{cause}; hint: check the address {address}, and that PostgreSQL takes connections there");
-            Err(StoreError::Failed { action, cause })
+            StoreError::Failed { action, cause }
         }
-        Err(error) => Err(error),
+        error => error,
+    }
+}
+
+/// Adds the address to the error of a restore or a migration whose database cannot be reached.
+#[cfg(feature = "postgres")]
+pub(crate) fn name_database(address: &str, error: BackupError) -> BackupError {
+    match error {
+        BackupError::Store(error) => BackupError::Store(with_address(address, error)),
+        error => error,
     }
 }
 

@@ -48,16 +48,15 @@ fn targets() -> impl TypedValueParser<Value = Target> {
 }
 
 fn target(text: &str) -> Result<Target, String> {
-    let dialect = text.parse().map_err(|error: documents::UnknownDialect| error.to_string())?;
+    let expected = || format!("expected one of {}", WRITTEN.join(", "));
+    let dialect = Dialect::from_name(text).ok_or_else(|| format!("unknown dialect {text:?}, {}", expected()))?;
     let form = match dialect {
         Dialect::LinePatch => Some(Form::LinePatch),
         Dialect::FileBundle => Some(Form::WholeFiles),
         Dialect::SearchPatch => Some(Form::SearchPatch),
         Dialect::StructuredPatch => Some(Form::Replacements),
         Dialect::GitPatch => None,
-        other => {
-            return Err(format!("{other} is only read, expected one of {}", WRITTEN.join(", ")));
-        }
+        other => return Err(format!("{other} is only read, {}", expected())),
     };
     Ok(Target(dialect, form))
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use aptix_model::documents::{self, Dialect, Document, PartialDocument, UnknownDialect};
+use aptix_model::documents::{self, Dialect, Document, PartialDocument};
 use aptix_model::failure::Failure;
 use aptix_model::limits::DOCUMENT_BYTES;
 use aptix_model::reason::Reason;
@@ -26,17 +26,29 @@ pub(super) struct DocumentArgs {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DialectChoice(pub(super) Option<Dialect>);
 
+/// The choice of no dialect.
+const AUTO: &str = "auto";
+
 fn dialect_help() -> String {
-    format!("How the document is written: auto, {}", Dialect::ALL.map(Dialect::name).join(", "))
+    format!("How the document is written: {}", dialect_list())
+}
+
+/// The words of all choices, as people read them.
+fn dialect_list() -> String {
+    format!("{AUTO}, {}", Dialect::ALL.map(Dialect::name).join(", "))
 }
 
 /// Parses a choice of a dialect.
 pub(super) fn dialects() -> impl TypedValueParser<Value = DialectChoice> {
-    Words::new(dialect, ["auto"].into_iter().chain(Dialect::ALL.map(Dialect::name)))
+    Words::new(dialect, [AUTO].into_iter().chain(Dialect::ALL.map(Dialect::name)))
 }
 
-fn dialect(text: &str) -> Result<DialectChoice, UnknownDialect> {
-    if text == "auto" { Ok(DialectChoice(None)) } else { text.parse().map(|dialect| DialectChoice(Some(dialect))) }
+fn dialect(text: &str) -> Result<DialectChoice, String> {
+    if text == AUTO {
+        return Ok(DialectChoice(None));
+    }
+    let dialect = Dialect::from_name(text).map(|dialect| DialectChoice(Some(dialect)));
+    dialect.ok_or_else(|| format!("unknown dialect {text:?}, expected one of {}", dialect_list()))
 }
 
 impl DocumentArgs {

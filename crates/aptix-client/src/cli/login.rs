@@ -14,7 +14,11 @@ use super::exit::Exit;
 use super::output;
 use super::token::{LIMIT, TokenArgs};
 
+/// Where the token comes from that is to be kept.
+const TOKEN_FILE: &str = "A file with the token for the server; otherwise the one in $APTIX_TOKEN, or a line of stdin";
+
 #[derive(clap::Args, Debug)]
+#[command(mut_arg("token_file", |argument| argument.help(TOKEN_FILE)))]
 pub(super) struct Args {
     /// Where the server listens: https://HOST:PORT, or http://HOST:PORT without TLS
     #[arg(long, value_name = "URL", env = "APTIX_SERVER")]

@@ -10,6 +10,7 @@ use super::output::Form;
 use super::server::{self, ServerArgs};
 
 #[derive(clap::Args, Debug)]
+#[command(mut_arg("session", |argument| argument.help("The session that the call comes from")))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) server: ServerArgs,

@@ -83,9 +83,16 @@ pub(super) async fn run_sending(
 /// Prints why a call about a batch that is not stored was refused.
 pub(super) fn show_refused(form: Form, batch: &Batch, error: CallError) -> Exit {
     let exit = match error.reason() {
-        Some(Reason::DeadlineExceeded | Reason::Internal | Reason::ResourceExhausted | Reason::OverLimit) | None => {
-            Exit::Environment
-        }
+        None
+        | Some(
+            Reason::DeadlineExceeded
+            | Reason::Internal
+            | Reason::OverLimit
+            | Reason::ReadFailed
+            | Reason::ResourceExhausted
+            | Reason::Unavailable
+            | Reason::WriteFailed,
+        ) => Exit::Environment,
         Some(_) => Exit::Refused,
     };
     show(form, &BatchView::new(batch, Err(&error.into_failures().into())));
@@ -197,7 +204,7 @@ async fn follow(server: &ServerArgs, batch: BatchId, waiting: &mut Waiting) -> R
     connection.get(batch).await
 }
 
-/// Calls again while the server cannot be reached, for a minute.
+/// Calls again while the server cannot be reached or cannot do what is asked, for a minute.
 pub(super) async fn retry<T, F: Future<Output = Result<T, CallError>>>(
     mut call: impl FnMut() -> F,
 ) -> Result<T, CallError> {
@@ -210,7 +217,7 @@ pub(super) async fn retry<T, F: Future<Output = Result<T, CallError>>>(
     }
 }
 
-/// The patience with a server that cannot be reached.
+/// The patience with a server that cannot be reached, or cannot do what is asked.
 struct Waiting {
     backoff: Backoff,
     until: Instant,
@@ -225,7 +232,7 @@ impl Waiting {
     /// Waits a little if that can help, else gives the error back.
     async fn after(&mut self, error: CallError) -> Result<(), CallError> {
         let wait = self.backoff.wait_after(&error);
-        if !matches!(error, CallError::Unreachable { .. }) || Instant::now() + wait > self.until {
+        if !error.is_outage() || Instant::now() + wait > self.until {
             return Err(error);
         }
         output::say(&format!("waiting for the server: {}", Visible(&error.to_string())));

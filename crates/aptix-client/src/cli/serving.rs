@@ -2,10 +2,10 @@
 
 use std::convert::Infallible;
 
-use aptix_model::failure::Visible;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::present::text::failure_text;
 use crate::workspace::fs::disk::SystemDisk;
 use crate::workspace::open::OpenError;
 use crate::workspace::roots::root::RootSpec;
@@ -30,10 +30,10 @@ pub(super) async fn run<E: Into<anyhow::Error>, F: Future<Output = Result<(), E>
     until_stopped(|stop| serve(workspace, stop)).await?.map(|()| Exit::Done).map_err(Into::into)
 }
 
-/// Says why a workspace was not opened.
+/// Prints to stderr why a workspace was not opened, and what to do about it.
 pub(super) fn not_opened(error: OpenError) -> Exit {
     let Refused { exit, refusal } = error.into();
-    output::say(&format!("error: {}", Visible(&refusal.to_string())));
+    refusal.failures.iter().for_each(|failure| output::say(failure_text(failure).trim_end()));
     exit
 }
 

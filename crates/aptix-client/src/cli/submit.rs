@@ -117,7 +117,7 @@ async fn submit(
     let first = server.connect().await?;
     let batch = with_blobs(&first, batch).await?;
     match first.submit(request, batch.clone(), origin.clone()).await {
-        Err(CallError::Unreachable { .. }) => {}
+        Err(error) if error.is_outage() => {}
         outcome => return outcome,
     }
     let again = || async { server.connect().await?.submit(request, batch.clone(), origin.clone()).await };

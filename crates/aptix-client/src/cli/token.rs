@@ -107,7 +107,10 @@ impl Credentials for InFile {
     fn token(&self) -> Result<Option<Token>, Failure> {
         let mut text = String::new();
         let read = File::open(&self.0).and_then(|file| file.take(LIMIT).read_to_string(&mut text));
-        read.map_err(|error| unreadable(&self.0, &error.to_string()))?;
+        read.map_err(|error| {
+            Failure::new(Reason::ReadFailed, format!("failed to read the token in {}: {error}", self.0.display()))
+                .hint("name a file that has the token with --token-file FILE, or keep the token with `aptix login`")
+        })?;
         text.parse().map(Some).map_err(|error| unreadable(&self.0, &format!("{error}")))
     }
 }

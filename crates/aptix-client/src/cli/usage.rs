@@ -70,7 +70,16 @@ mod tests {
             ),
             (
                 &["apply", "--dialect", "nothing"],
-                "invalid value 'nothing' for '--dialect <DIALECT>': unknown dialect \"nothing\", expected one of ",
+                "invalid value 'nothing' for '--dialect <DIALECT>': unknown dialect \"nothing\", expected one of auto",
+            ),
+            (
+                &["convert", "--to", "nothing"],
+                "invalid value 'nothing' for '--to <TO>': unknown dialect \"nothing\", expected one of line-patch, \
+                 search-patch, structured-patch, git-patch, file-bundle",
+            ),
+            (
+                &["convert", "--to", "chat"],
+                "invalid value 'chat' for '--to <TO>': chat is only read, expected one of line-patch, search-patch, ",
             ),
         ] {
             let error = Cli::try_parse_from(["aptix"].iter().chain(arguments)).err().unwrap();

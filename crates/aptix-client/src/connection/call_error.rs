@@ -8,7 +8,7 @@ use aptix_model::cursor::Cursor;
 use aptix_model::failure::Failure;
 use aptix_model::id::Revision;
 use aptix_model::reason::{Detail, Reason};
-use tokio_rustls::rustls::Error as TlsError;
+use tokio_rustls::rustls::{Error as TlsError, InvalidMessage};
 use tonic::{Code, Status};
 use tonic_types::{FieldViolation, StatusExt};
 
@@ -21,6 +21,9 @@ const NO_SUCH_CALL: &str = "update the server, or run an aptix of the server's v
 /// What to do about a server that does not prove who it is.
 const UNTRUSTED: &str =
     "see that the address names the server as its certificate does, and name its authority with --ca FILE";
+
+/// What to do about a server that answers without TLS.
+const NO_TLS: &str = "use http://HOST:PORT, or configure `[tls]` at the server";
 
 /// What to do about a server that does not accept who this side is.
 const UNACCEPTED: &str =
@@ -41,6 +44,26 @@ pub enum CallError {
         why: String,
         /// The least time to wait before the call is made again, if the server stated one.
         retry_after: Option<Duration>,
+    },
+    /// The server answered that it cannot do now what it was asked for. Whether it acted is unknown.
+    #[error("the server {server} cannot do it now: {message}; {hint}")]
+    Unavailable {
+        /// The server.
+        server: String,
+        /// What is in the way.
+        message: String,
+        /// The finer word, if the server gave one.
+        detail: Option<Detail>,
+        /// What to do about it.
+        hint: String,
+        /// The least time to wait before the call is made again, if the server stated one.
+        retry_after: Option<Duration>,
+    },
+    /// What listens there does not speak TLS. Nothing of the call was sent to it.
+    #[error("the server {server} does not speak TLS there; {NO_TLS}")]
+    NoTls {
+        /// The server.
+        server: String,
     },
     /// The server does not prove that it is the one that was asked for. Nothing was sent to it.
     #[error("the server {server} is not trusted: {why}; {UNTRUSTED}")]
@@ -98,6 +121,9 @@ impl CallError {
         match tls_error(error) {
             // An alert is what the server found wrong.
             Some(TlsError::AlertReceived(_)) => Self::Unaccepted { server: server.to_string(), why },
+            Some(TlsError::InvalidMessage(InvalidMessage::InvalidContentType)) => {
+                Self::NoTls { server: server.to_string() }
+            }
             Some(_) => Self::Untrusted { server: server.to_string(), why },
             None => Self::unreachable(server, why),
         }
@@ -116,8 +142,9 @@ impl CallError {
         let message = without_reason(sentence).2;
         let whole = match Reason::from_code(&info.reason) {
             Some(Reason::Unavailable) => {
-                let (server, why) = (server.to_string(), message.to_owned());
-                return Self::Unreachable { server, why, retry_after };
+                let (server, message) = (server.to_string(), message.to_owned());
+                let hint = hint.unwrap_or_else(|| "try again later".to_owned());
+                return Self::Unavailable { server, message, detail, hint, retry_after };
             }
             Some(Reason::Unimplemented) => return Self::NoSuchCall { server: server.to_string() },
             Some(reason) => Failure { detail, hint, ..Failure::new(reason, message) },
@@ -164,7 +191,9 @@ impl CallError {
     pub fn reason(&self) -> Option<Reason> {
         match self {
             Self::Refused { failures, .. } => failures.first().map(|failure| failure.reason),
+            Self::Unavailable { .. } => Some(Reason::Unavailable),
             Self::Unreachable { .. }
+            | Self::NoTls { .. }
             | Self::Untrusted { .. }
             | Self::Unaccepted { .. }
             | Self::NoSuchCall { .. }
@@ -176,18 +205,35 @@ impl CallError {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Unreachable { retry_after, .. } | Self::Refused { retry_after, .. } => *retry_after,
-            Self::Untrusted { .. } | Self::Unaccepted { .. } | Self::NoSuchCall { .. } | Self::Answer { .. } => None,
+            Self::Unreachable { retry_after, .. }
+            | Self::Unavailable { retry_after, .. }
+            | Self::Refused { retry_after, .. } => *retry_after,
+            Self::NoTls { .. }
+            | Self::Untrusted { .. }
+            | Self::Unaccepted { .. }
+            | Self::NoSuchCall { .. }
+            | Self::Answer { .. } => None,
         }
     }
 
-    /// Whether the same call may succeed later. A server that does not know the call may be updated, and either side may get another
-    /// certificate.
+    /// Whether the server was not reached, or answered that it cannot do the call now.
+    #[must_use]
+    pub(crate) const fn is_outage(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Unavailable { .. })
+    }
+
+    /// Whether the same call may succeed later. A server that does not know the call may be updated, one without TLS may be given it,
+    /// and either side may get another certificate.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         matches!(
             self,
-            Self::Unreachable { .. } | Self::Untrusted { .. } | Self::Unaccepted { .. } | Self::NoSuchCall { .. }
+            Self::Unreachable { .. }
+                | Self::Unavailable { .. }
+                | Self::NoTls { .. }
+                | Self::Untrusted { .. }
+                | Self::Unaccepted { .. }
+                | Self::NoSuchCall { .. }
         ) || matches!(
             self.reason(),
             Some(
@@ -207,6 +253,14 @@ impl CallError {
             Self::Unreachable { .. } => vec![
                 Failure::new(Reason::Unavailable, self.to_string()).hint("see that the server runs, then try again"),
             ],
+            Self::Unavailable { server, message, detail, hint, .. } => {
+                let message = format!("the server {server} cannot do it now: {message}");
+                vec![Failure { detail, ..Failure::new(Reason::Unavailable, message).hint(hint) }]
+            }
+            Self::NoTls { server } => {
+                let message = format!("the server {server} does not speak TLS there");
+                vec![Failure::new(Reason::Unavailable, message).hint(NO_TLS)]
+            }
             Self::Untrusted { server, why } => {
                 let message = format!("the server {server} is not trusted: {why}");
                 vec![Failure::new(Reason::Unavailable, message).hint(UNTRUSTED)]
@@ -357,6 +411,34 @@ mod tests {
         let error = CallError::from_status(&server(), &status);
         assert_eq!(error.reason(), Some(Reason::Internal));
         assert!(error.to_string().contains("NEWER_WORD: no"), "{error}");
+    }
+
+    /// A server that answers is not out of reach: its reason and its hint are shown, and the call may be made again.
+    #[test]
+    fn what_a_server_cannot_do_now_is_told_in_its_words() {
+        let metadata = HashMap::from([("detail".to_owned(), "NO_AGENT".to_owned())]);
+        let mut details = ErrorDetails::with_error_info("UNAVAILABLE", "aptix.dev", metadata);
+        details.set_retry_info(Some(Duration::from_secs(2)));
+        let message = "UNAVAILABLE (NO_AGENT): no agent serves the workspace demo\nhint: start `aptix agent`";
+        let error = CallError::from_status(&server(), &Status::with_error_details(Code::Unavailable, message, details));
+        assert!(error.is_passing() && error.is_outage());
+        assert_eq!((error.reason(), error.retry_after()), (Some(Reason::Unavailable), Some(Duration::from_secs(2))));
+        let sentence = "the server http://127.0.0.1:1 cannot do it now: no agent serves the workspace demo";
+        assert_eq!(error.to_string(), format!("{sentence}; start `aptix agent`"));
+        let failures = error.into_failures();
+        assert_eq!(failures.len(), 1);
+        assert_eq!((failures[0].reason, failures[0].detail), (Reason::Unavailable, Some(Detail::NoAgent)));
+        assert_eq!(
+            (failures[0].message.as_str(), failures[0].hint.as_deref()),
+            (sentence, Some("start `aptix agent`"))
+        );
+
+        // Without a reason the status is of the transport.
+        let lost = CallError::from_status(&server(), &Status::unavailable("the connection is gone"));
+        assert!(lost.is_passing() && lost.is_outage() && lost.reason().is_none());
+        let failures = lost.into_failures();
+        assert!(failures[0].message.contains("is out of reach: the connection is gone"), "{failures:?}");
+        assert_eq!(failures[0].hint.as_deref(), Some("see that the server runs, then try again"));
     }
 
     #[test]

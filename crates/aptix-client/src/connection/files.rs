@@ -143,7 +143,7 @@ impl Connection {
         loop {
             match self.upload_from(lease, blob, &content, offset).await {
                 // Nothing is gained by going on where so little was sent.
-                Err(CallError::Unreachable { .. }) if content.len() > CHUNK_BYTES && cuts < CUTS => {
+                Err(error) if error.is_outage() && content.len() > CHUNK_BYTES && cuts < CUTS => {
                     cuts += 1;
                     offset = self.received(blob, LOOKS).await;
                 }
@@ -166,10 +166,17 @@ impl Connection {
                     | CallError::Answer { .. },
                 ) => return 0,
                 // The server may not have noticed yet that the connection is lost, or is being started.
-                Ok(_) | Err(CallError::Unreachable { .. } | CallError::Untrusted { .. }) if look < looks => {
-                    tokio::time::sleep(LOOK_AFTER).await
+                Ok(_)
+                | Err(
+                    CallError::Unreachable { .. }
+                    | CallError::Unavailable { .. }
+                    | CallError::NoTls { .. }
+                    | CallError::Untrusted { .. },
+                ) => {
+                    if look < looks {
+                        tokio::time::sleep(LOOK_AFTER).await;
+                    }
                 }
-                Ok(_) | Err(CallError::Unreachable { .. } | CallError::Untrusted { .. }) => {}
             }
         }
         0

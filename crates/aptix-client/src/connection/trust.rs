@@ -12,6 +12,11 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use super::server_url::ServerUrl;
 
+/// What to do about a file that cannot be read: one of authorities, of the certificate, and of its key.
+const AUTHORITIES: &str = "name a file with certificates in PEM with --ca FILE";
+const CERTIFICATE: &str = "name a file with a certificate in PEM with --client-certificate FILE";
+const KEY: &str = "name a file with the certificate's private key in PEM with --client-key FILE";
+
 /// Which servers are trusted, and what proves to them who calls beside a token. Its files are read for each connection, so that
 /// those that were replaced are used.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -78,7 +83,7 @@ impl Trust {
             None => ClientTlsConfig::new().with_native_roots(),
         };
         if let Some(ClientCertificate { certificate, key }) = &self.certificate {
-            config = config.identity(Identity::from_pem(read(certificate)?, read_key(key)?));
+            config = config.identity(Identity::from_pem(read(certificate, CERTIFICATE)?, read_key(key)?));
         }
         endpoint.tls_config(config).map_err(|error| {
             let given = self.authorities.iter().chain(self.certificate.iter().map(|files| &files.certificate));
@@ -99,7 +104,7 @@ impl Trust {
 
 /// The file, once it is known to hold authorities and no section that was cut off.
 fn authorities(file: &Path) -> Result<Vec<u8>, Failure> {
-    let bytes = read(file)?;
+    let bytes = read(file, AUTHORITIES)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(bytes),
@@ -110,8 +115,8 @@ fn authorities(file: &Path) -> Result<Vec<u8>, Failure> {
 
 /// The file of a private key, which its owner and its group alone may read.
 fn read_key(file: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = |error| unusable(&format!("failed to read {}: {error}", file.display()));
-    let mode = std::fs::metadata(file).map_err(failed)?.permissions().mode() & 0o777;
+    let metadata = std::fs::metadata(file).map_err(|error| unread(file, &error, KEY))?;
+    let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o037 != 0 {
         let message = format!(
             "refused to use the private key in {}: other users can read or write it (mode {mode:04o}), expected mode 0600",
@@ -119,11 +124,15 @@ fn read_key(file: &Path) -> Result<Vec<u8>, Failure> {
         );
         return Err(unusable(&message).hint(format!("chmod 0600 {}", file.display())));
     }
-    read(file)
+    read(file, KEY)
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(file).map_err(|error: io::Error| unusable(&format!("failed to read {}: {error}", file.display())))
+fn read(file: &Path, hint: &str) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file).map_err(|error| unread(file, &error, hint))
+}
+
+fn unread(file: &Path, error: &io::Error, hint: &str) -> Failure {
+    Failure::new(Reason::ReadFailed, format!("failed to read {}: {error}", file.display())).hint(hint)
 }
 
 fn unusable(message: &str) -> Failure {

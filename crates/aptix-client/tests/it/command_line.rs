@@ -158,6 +158,35 @@ fn a_document_that_cannot_be_read_is_a_failure_of_the_environment() {
 }
 
 #[test]
+fn a_file_of_a_connection_that_cannot_be_read_is_a_failure_of_the_environment() {
+    let place = tempfile::tempdir().unwrap();
+    let call = ["batches", "--json", "--server", "https://127.0.0.1:1", "--workspace", "w"];
+    for (option, hint) in
+        [("--ca", "name a file with certificates in PEM"), ("--token-file", "name a file that has the token")]
+    {
+        let output = aptix(place.path(), &[&call[..], &[option, "absent"]].concat(), "");
+        assert_eq!(output.status.code(), Some(3), "{option}");
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let error = &answer["errors"][0];
+        assert_eq!(error["code"], "READ_FAILED", "{answer}");
+        assert!(error["hint"].as_str().unwrap().contains(hint), "{answer}");
+    }
+}
+
+/// What several commands have in common is described for the command that it is asked about.
+#[test]
+fn help_describes_an_option_for_its_command() {
+    let place = tempfile::tempdir().unwrap();
+    for (command, expected) in
+        [("login", "in $APTIX_TOKEN, or a line of stdin"), ("revert", "The session that the call comes from")]
+    {
+        let output = aptix(place.path(), &[command, "--help"], "");
+        let help = text(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains(expected), "{help}");
+    }
+}
+
+#[test]
 fn an_unread_log_changes_nothing() {
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(place.path().join("ws")).unwrap();

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use aptix_model::record::UnixMillis;
 use aptix_model::wire;
 use aptix_server::dispatcher::survey::Survey;
@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 
 use super::{Order, print};
 
-/// How it is printed.
+/// How it is printed. Only a server that runs is asked, wherever it keeps its data.
 #[derive(clap::Args)]
+#[command(mut_arg("store", |argument| argument.hide(true)))]
 pub(crate) struct StatusCommand {
     /// Print one JSON object
     #[arg(long)]
@@ -40,8 +41,11 @@ pub(crate) async fn status(command: StatusCommand) -> anyhow::Result<ExitCode> {
     if owner.is_err() && !format::is_store(&order.data_dir) {
         bail!(nowhere());
     }
-    let mut owner = owner.with_context(|| {
-        format!("no server answers in the data directory {dir}; start one with `aptix-server --data-dir {dir}`")
+    let mut owner = owner.map_err(|error| {
+        // The errors above the cause repeat its words.
+        let error = anyhow::Error::from(error);
+        let (cause, start) = (error.root_cause(), format!("`aptix-server --data-dir {dir}`"));
+        anyhow!("no server answers in the data directory {dir}: {cause}; hint: start one with {start}")
     })?;
     let status = owner.status().await?;
     print(&if json { vec![object(&status).to_string()] } else { lines(&status) })?;

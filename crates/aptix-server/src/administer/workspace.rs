@@ -65,13 +65,29 @@ async fn delete(id: WorkspaceId, yes: bool, order: &Order) -> anyhow::Result<Exi
         ));
         return Ok(ExitCode::from(2));
     }
-    let deleted = ask(order, New::Refused, async |owner| {
-        let has_begun = if yes { false } else { confirm(owner, &id).await? };
-        owner.delete_workspace(&id, has_begun).await
+    let deleted = ask(order, New::Refused, async |owner| match delete_confirmed(owner, &id, yes).await {
+        Err(refused @ Unanswered::Refused(_)) => Err(explained(owner, &id, refused).await),
+        answer => answer,
     })
     .await?;
     print(&[line(&id, &deleted)])?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Deletes a workspace, once its name was typed unless that is not asked for.
+async fn delete_confirmed(owner: &mut Owner, id: &WorkspaceId, yes: bool) -> Result<Deleted, Unanswered> {
+    let has_begun = if yes { false } else { confirm(owner, id).await? };
+    owner.delete_workspace(id, has_begun).await
+}
+
+/// Why a workspace was not deleted; if there is none of this id, with what lists those that there are.
+async fn explained(owner: &mut Owner, id: &WorkspaceId, refused: Unanswered) -> Unanswered {
+    match owner.list_workspaces().await {
+        Ok(listed) if !listed.iter().any(|listed| listed == id.as_str()) => {
+            Unanswered::Refused(format!("there is no workspace {id}; hint: see `aptix-server workspace list`"))
+        }
+        _ => refused,
+    }
 }
 
 /// Asks for the name of the workspace, unless its deletion has begun already, which is answered.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use aptix_model::id::IdError;
 
 use super::entry::Origin;
-use super::keys::{KEYS, Key};
+use super::keys::{KEYS, Key, PREFIX};
 
 /// One thing that is wrong.
 #[derive(Debug, thiserror::Error)]
@@ -155,7 +155,12 @@ fn hint(name: &str) -> String {
 }
 
 fn hint_of_variable(variable: &str) -> String {
-    near(variable, KEYS.iter().map(Key::variable)).map_or_else(String::new, |near| format!("; hint: {near} does"))
+    // What all of them begin with would make any two alike.
+    let name = variable.strip_prefix(PREFIX).unwrap_or(variable);
+    match near(name, KEYS.iter().map(Key::variable_suffix)) {
+        Some(near) => format!("; hint: {PREFIX}{near} does"),
+        None => "; hint: `aptix-server check-config` without it prints all keys".to_owned(),
+    }
 }
 
 /// The known name that an unknown one is most likely a misspelling of.

@@ -93,7 +93,12 @@ impl Key {
     /// The variable of the environment that sets it.
     #[must_use]
     pub fn variable(&self) -> String {
-        format!("{}{}", PREFIX, self.name.replace('.', "_").to_uppercase())
+        format!("{PREFIX}{}", self.variable_suffix())
+    }
+
+    /// Its variable without what all of them begin with.
+    pub(super) fn variable_suffix(&self) -> String {
+        self.name.replace('.', "_").to_uppercase()
     }
 }
 

@@ -149,6 +149,7 @@ mod tests {
                     [listen]\nport = 3\n";
         let variables = [
             ("APTIX_SERVER_LISTN", "x"),
+            ("APTIX_SERVER_FOO", "x"),
             ("APTIX_SERVER_CALLS", "many"),
             // Of services called `aptix-server` and `aptix-server-metrics`.
             ("APTIX_SERVER_PORT", "tcp://10.0.0.1:7420"),
@@ -170,6 +171,7 @@ mod tests {
             "11: there is no key nothing",
             "12: listen is a table, expected address and port",
             "environment: APTIX_SERVER_LISTN sets no key; hint: APTIX_SERVER_LISTEN does",
+            "environment: APTIX_SERVER_FOO sets no key; hint: `aptix-server check-config` without it prints all keys",
             "environment APTIX_SERVER_CALLS: calls is \"many\", expected 1 to 1,000,000",
         ];
         for expected in expected {

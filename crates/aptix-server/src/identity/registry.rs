@@ -412,7 +412,7 @@ fn past(field: &str) -> Failure {
 fn operators_of_one() -> Failure {
     Failure::new(Reason::InvalidRequest, "the role operator is for all workspaces, and one is named")
         .field("workspaceId")
-        .hint("leave the workspace out, or choose another role")
+        .hint("name all workspaces with `*` (`--workspace '*'`), or choose another role")
 }
 
 fn name_used(name: &TokenName) -> Failure {

@@ -14,7 +14,7 @@ pub enum StoreError {
         cause: String,
     },
     /// A record is not what was written.
-    #[error("the record of {what} is damaged: {why}; restore the data directory from a copy")]
+    #[error("the record of {what} is damaged: {why}; restore the store from a backup")]
     Corrupt {
         /// Which record.
         what: String,
@@ -82,7 +82,10 @@ pub enum StoreError {
         place: String,
     },
     /// Another process uses it.
-    #[error("could not open the data directory: {dir} is in use by another server; give this one another --data-dir")]
+    #[error(
+        "could not open the data directory: {dir} is in use by another server or command; hint: stop the server or command that uses \
+         it, or name another --data-dir"
+    )]
     InUse {
         /// The data directory.
         dir: String,

@@ -285,6 +285,47 @@ async fn a_restore_that_is_killed_leaves_what_no_server_opens_and_can_be_run_aga
     assert!(refused.contains("is not empty"), "{refused}");
 }
 
+/// A data directory in use is neither verified nor restored into, and one without a store is not verified; each says what to do.
+#[test]
+fn a_directory_that_cannot_be_used_is_refused_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, file) = (dir.path().join("data"), dir.path().join("backup"));
+    let program = Program::start(&data, &[]);
+    done(&["backup"], &[("--to", &file), ("--data-dir", &data)]);
+    for (command, paths) in [
+        ("verify", &[("--data-dir", data.as_path())][..]),
+        ("restore", &[("--from", file.as_path()), ("--data-dir", data.as_path())]),
+    ] {
+        let (code, refused) = run(&[command], paths);
+        assert_eq!(code, Some(3), "{command}: {refused}");
+        let expected = "hint: stop the server or command that uses it, or name another --data-dir";
+        assert!(refused.contains(expected), "{command}: {refused}");
+    }
+    drop(program);
+    let (code, refused) = run(&["verify"], &[("--data-dir", dir.path())]);
+    assert_eq!(code, Some(3), "{refused}");
+    assert!(refused.contains("has no store in it; hint: name the directory of one with --data-dir"), "{refused}");
+}
+
+/// The database that a restore or a migration does not reach is named, without its password.
+#[cfg(feature = "postgres")]
+#[test]
+fn a_database_that_cannot_be_reached_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, file) = (dir.path().join("data"), dir.path().join("backup"));
+    std::fs::write(&file, "").unwrap();
+    let store = "postgres://ann:secret@127.0.0.1:1/batches";
+    for (command, path) in [
+        (&["restore", "--store", store][..], ("--from", file.as_path())),
+        (&["migrate", "--from", "postgres", "--to", "embedded", "--store", store], ("--data-dir", data.as_path())),
+    ] {
+        let (code, refused) = run(command, &[path]);
+        assert_eq!(code, Some(3), "{refused}");
+        assert!(refused.contains("hint: check the address postgres://ann:***@127.0.0.1:1/batches"), "{refused}");
+        assert!(!refused.contains("secret"), "{refused}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_are_those_of_the_backup_or_all_revoked() {
     let dir = tempfile::tempdir().unwrap();

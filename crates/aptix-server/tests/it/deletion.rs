@@ -125,7 +125,8 @@ async fn the_command_ends_with_0_once_it_is_deleted_1_if_refused_and_2_unconfirm
     let (code, said) = command(dir.path(), &["delete", "w"]);
     assert!(code == Some(2) && said.contains("--yes"), "{said}");
     let (code, said) = command(dir.path(), &["delete", "absent", "--yes"]);
-    assert!(code == Some(1) && said.contains("there is no workspace absent"), "{said}");
+    let expected = "there is no workspace absent; hint: see `aptix-server workspace list`";
+    assert!(code == Some(1) && said.contains(expected), "{said}");
     let (_, feed) = clients.lease("w", "agent", 0).await.unwrap();
     let (code, said) = command(dir.path(), &["delete", "w", "--yes"]);
     assert!(code == Some(1) && said.contains("while an agent serves it"), "{said}");

@@ -274,6 +274,9 @@ async fn an_operator_makes_and_ends_tokens() {
     ] {
         assert_eq!(admin.create_token(asked).await.unwrap_err().code(), code);
     }
+    let refused = admin.create_token(request("a", v1::Role::Operator, "own")).await.unwrap_err();
+    let hint = "name all workspaces with `*` (`--workspace '*'`), or choose another role";
+    assert!(refused.message().contains(hint), "{refused:?}");
     // When every token has ended, calls need one as before.
     for name in ["reader", "operator"] {
         let revoke = with(&operator, v1::RevokeTokenRequest { name: name.to_owned() });

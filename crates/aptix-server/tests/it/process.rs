@@ -252,6 +252,9 @@ async fn the_status_of_a_running_server_is_printed() {
     program.end();
     let (code, said) = status(dir.path(), &[]);
     assert!(code == Some(3) && said.contains("no server answers in the data directory"), "{said}");
+    assert_eq!(said.matches("(os error").count(), 1, "{said}");
+    let (code, help) = status(dir.path(), &["--help"]);
+    assert!(code == Some(0) && !help.contains("--store"), "{help}");
 }
 
 /// After a write that the disk refused, every other is refused by name, what was acknowledged stays readable, and it is

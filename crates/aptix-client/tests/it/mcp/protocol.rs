@@ -193,6 +193,7 @@ fn it_ends_with_its_client() {
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b""[..]), "{}", text(&output.stderr));
     let output = aptix(place.path(), &["mcp", "--root", "nowhere"], "");
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]));
+    assert!(text(&output.stderr).contains("hint: give every root as [NAME=]DIR"), "{}", text(&output.stderr));
 
     let mut client = Client::start(|_| {});
     let killed = Command::new("kill").args(["-TERM", &client.child.id().to_string()]).status().unwrap();

@@ -66,12 +66,12 @@ pub enum BackupError {
         /// The error of the system.
         why: String,
     },
-    /// The directory that it is restored into has something in it.
-    #[error("{dir} is not empty: it has {found}; restore into a new or an empty directory")]
+    /// The directory or the database that it is restored into has something in it.
+    #[error("{dir} is not empty: it has {found}; restore into a new or empty one")]
     NotEmpty {
-        /// The directory.
+        /// The directory or the database.
         dir: String,
-        /// The name of an entry of it.
+        /// What it has.
         found: String,
     },
     /// A server uses the store that is to be migrated.
