@@ -131,12 +131,26 @@ pub(crate) struct Agent {
     is_unsure: bool,
     /// Since when it is refused for that.
     refused: Option<Instant>,
+    /// Whether several servers may be on the store: they grant no lease that they do not store.
+    is_shared: bool,
 }
 
 /// The id that it has at each start.
 pub(crate) const AGENT: &str = "reader";
 
 impl Agent {
+    /// An agent that was granted no lease yet.
+    pub(crate) fn new(is_shared: bool) -> Self {
+        Self { is_shared, ..Self::default() }
+    }
+
+    /// Whether an agent reports a lease with the epoch of the one before.
+    pub(crate) fn reports_repeated_epoch(is_shared: bool) -> bool {
+        let mut agent = Self::new(is_shared);
+        let [first, second] = [1, 1].map(|epoch| agent.accept("w", v1::Lease { epoch, ..Default::default() }));
+        first.is_ok() && second.is_err()
+    }
+
     /// Serves a workspace until the server has gone.
     pub(crate) async fn serve(
         &mut self,
@@ -183,9 +197,11 @@ impl Agent {
         }
     }
 
-    /// Epochs go up, also over restarts. Only one that was granted while the store took no writes may be granted again.
+    /// Epochs go up, also over restarts. Only a server that has its store for itself may grant an epoch again: one that
+    /// it granted while the store took no writes.
     fn accept(&mut self, workspace: &str, lease: v1::Lease) -> Result<(), Finding> {
-        if lease.epoch <= self.proven || lease.epoch < self.epoch {
+        let is_repeated = lease.epoch == self.epoch && (self.is_shared || lease.epoch == self.proven);
+        if is_repeated || lease.epoch < self.epoch {
             let what = format!("{workspace}: lease {} was granted after lease {}", lease.epoch, self.epoch);
             return Err(Finding::new(About::Feed, what));
         }

@@ -78,7 +78,7 @@ enum Suite {
     Kill,
     /// Fails its system calls and cuts its writes short; needs strace.
     Syscalls,
-    /// Kills three servers on one PostgreSQL database, and PostgreSQL itself; needs PostgreSQL.
+    /// Kills three servers on one PostgreSQL database, their agents, and PostgreSQL itself; needs PostgreSQL.
     Several,
     /// Cuts the power of an ext4 of its own; needs root, loop devices and, for its control, strace.
     Power,
@@ -90,7 +90,8 @@ impl Suite {
         match self {
             Self::Kill => (20, 1000),
             Self::Syscalls => (13, 400),
-            Self::Several => (6, 300),
+            // The short run has each kind of break, and one more at random.
+            Self::Several => (several::KINDS + 1, 300),
             Self::Power => (3, 200),
         }
     }

@@ -71,7 +71,8 @@ impl Scene {
     fn with(stage: Stage, others: Vec<Stage>, place: TempDir) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let watches = ALL.map(|workspace| Reader::Watch(workspace, Position::default()));
-        let readers = watches.into_iter().chain([Reader::Agent(Box::default())]).collect();
+        let agent = Reader::Agent(Box::new(Agent::new(stage.is_shared())));
+        let readers = watches.into_iter().chain([agent]).collect();
         Ok(Self { stage, runtime, ledger: Arc::default(), others, readers, cycle: 0, acknowledged: 0, _place: place })
     }
 

@@ -1,5 +1,5 @@
-//! Three servers on one PostgreSQL database: servers are killed, PostgreSQL is stopped at once or killed, and a standby takes its place.
-//! What one server acknowledged is there at each of the others.
+//! Three servers on one PostgreSQL database: servers and agents are killed, PostgreSQL is stopped at once or killed, and
+//! a standby takes its place. What one server acknowledged is there at each of the others.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::check::{Depth, about};
 use crate::database::Cluster;
+use crate::feed::Agent;
 use crate::job::{Ending, Job};
 use crate::ledger::About;
 use crate::load::SERVED;
@@ -23,6 +24,9 @@ const BUCKET: &str = "APTIX_TEST_BUCKET";
 /// How long a server may take to learn of a token that another one made or ended.
 const TOKENS: Duration = Duration::from_secs(15);
 
+/// Kinds of breaks. A run of at least so many cycles has each of them.
+pub(crate) const KINDS: usize = 5;
+
 /// What is broken under load.
 #[derive(Clone, Copy, Debug)]
 enum Break {
@@ -34,17 +38,36 @@ enum Break {
     Stop,
     /// Its first process is killed.
     Kill,
+    /// The agent of this workspace is killed.
+    Agent(&'static str),
 }
 
 impl Break {
     fn random(random: &mut Random) -> Self {
-        match random.below(8) {
+        match random.below(9) {
             0 => Self::AllServersBut(random.below(SERVERS)),
             1 | 2 => Self::Stop,
             3 => Self::Kill,
+            4 => Self::Agent(served(random)),
             _ => Self::Server(random.below(SERVERS)),
         }
     }
+
+    /// One of each kind, in a random order.
+    fn each(random: &mut Random) -> [Self; KINDS] {
+        let (one, other) = (Self::Server(random.below(SERVERS)), Self::AllServersBut(random.below(SERVERS)));
+        let mut each = [one, other, Self::Stop, Self::Kill, Self::Agent(served(random))];
+        for last in (1..each.len()).rev() {
+            each.swap(last, random.below(last + 1));
+        }
+        each
+    }
+}
+
+/// A workspace with an agent.
+fn served(random: &mut Random) -> &'static str {
+    let [first, second] = SERVED;
+    if random.below(2) == 0 { first } else { second }
 }
 
 /// Breaks something under load, mends it, and compares.
@@ -52,8 +75,7 @@ fn cycle(scene: &mut Scene, cluster: &Cluster, what: Break, random: &mut Random)
     scene.start_agents(random)?;
     let load = scene.load(random)?;
     if random.below(8) == 0 {
-        let [first, second] = SERVED;
-        scene.stage.kill_agent(if random.below(2) == 0 { first } else { second });
+        scene.stage.kill_agent(served(random));
     }
     load.acknowledges(random.below(40))?;
     pass(Duration::from_micros(random.below(20_000) as u64));
@@ -62,8 +84,9 @@ fn cycle(scene: &mut Scene, cluster: &Cluster, what: Break, random: &mut Random)
         Break::AllServersBut(one) => (0..SERVERS).filter(|at| *at != one).for_each(|at| scene.server(at).kill()),
         Break::Stop => cluster.stop_at_once()?,
         Break::Kill => cluster.kill()?,
+        Break::Agent(workspace) => scene.stage.kill_agent(workspace),
     }
-    // Whoever is connected to a server that lives goes on; the others stop.
+    // Callers of a server that lives go on; the others stop.
     if matches!(what, Break::Stop | Break::Kill) {
         pass(Duration::from_millis(random.below(300) as u64));
         cluster.run()?;
@@ -103,41 +126,51 @@ pub(crate) fn run(job: &mut Job) -> Result<Ending> {
     // Half of the breaks with blobs in a bucket, if there is one.
     let bucket = std::env::var(BUCKET).ok();
     let in_bucket = if bucket.is_some() { job.cycles / 2 } else { 0 };
-    let mut scene = broken(job, &cluster, None, job.cycles - in_bucket)?;
+    let mut dealt = Break::each(&mut job.random).to_vec();
+    let mut scene = broken(job, &mut dealt, &cluster, (None, job.cycles - in_bucket))?;
     let mut acknowledged = scene.acknowledged;
     let caught = control(&mut scene, &cluster, &mut job.random)?;
     drop(scene);
     drop(cluster);
     if let (Some(bucket), Some(cluster)) = (bucket, Cluster::start()?) {
         let prefix = format!("{bucket}/crash-{}-{}", std::process::id(), job.random.below(1 << 30));
-        acknowledged += broken(job, &cluster, Some(prefix), in_bucket)?.acknowledged;
+        acknowledged += broken(job, &mut dealt, &cluster, (Some(prefix), in_bucket))?.acknowledged;
     }
     let failed_over = failover(&mut job.random)?;
     Ok(Ending::Held(format!(
-        "{} breaks of three servers and PostgreSQL, {in_bucket} of them with blobs in a bucket, {acknowledged} acknowledged calls; \
-         {failed_over} more over the promotion of a standby; control: {caught}",
+        "{} breaks of three servers, their agents and PostgreSQL, {in_bucket} of them with blobs in a bucket, \
+         {acknowledged} acknowledged calls; {failed_over} more over the promotion of a standby; control: {caught}",
         job.cycles
     )))
 }
 
-/// Breaks three servers on a database this often.
-fn broken(job: &mut Job, cluster: &Cluster, blobs: Option<String>, cycles: usize) -> Result<Scene> {
+/// Breaks three servers on a database, with or without a bucket for its blobs, this often: first by the breaks that are
+/// dealt, from the last one on, then by random ones.
+fn broken(
+    job: &mut Job,
+    dealt: &mut Vec<Break>,
+    cluster: &Cluster,
+    (blobs, cycles): (Option<String>, usize),
+) -> Result<Scene> {
     let kept = if blobs.is_some() { "with a bucket" } else { "without a bucket" };
     let mut scene = Scene::several(&Cluster::address(&[cluster]), blobs, SERVERS)?;
     for at in 0..SERVERS {
         scene.server(at).start(&[])?;
     }
     for done in 0..cycles {
-        let what = Break::random(&mut job.random);
+        let what = dealt.pop().unwrap_or_else(|| Break::random(&mut job.random));
         cycle(&mut scene, cluster, what, &mut job.random).with_context(|| format!("{kept}, cycle {done}, {what:?}"))?;
     }
     scene.settle(&mut job.random)?;
     Ok(scene)
 }
 
-/// PostgreSQL acknowledges what is not on its disk yet, and is stopped at once: some of it is lost, and found to be.
+/// PostgreSQL acknowledges what is not on its disk yet, and is stopped at once: some of it is lost, and found to be. An
+/// agent reports a lease with the epoch of the one before, if several servers may be on its store.
 fn control(scene: &mut Scene, cluster: &Cluster, random: &mut Random) -> Result<String> {
     const TRIES: usize = 10;
+    ensure!(Agent::reports_repeated_epoch(true), "the control was not caught: two leases have one epoch");
+    ensure!(!Agent::reports_repeated_epoch(false), "an epoch is reported that a server without others may grant again");
     cluster.sql("postgres", "ALTER SYSTEM SET synchronous_commit = off")?;
     cluster.sql("postgres", "ALTER SYSTEM SET wal_writer_delay = '10s'")?;
     cluster.sql("postgres", "ALTER SYSTEM SET wal_writer_flush_after = '1GB'")?;

@@ -93,6 +93,11 @@ impl Stage {
         Self { blobs, ..self }
     }
 
+    /// Whether it is on a database, which several servers may share.
+    pub(crate) const fn is_shared(&self) -> bool {
+        self.store.is_some()
+    }
+
     /// Another server on the same database.
     pub(crate) fn another(&self, data: &Path) -> Self {
         Self::new(&self.place, data, self.store.clone(), self.secrets.clone()).with_blobs(self.blobs.clone())

@@ -96,6 +96,16 @@ fn a_server_has_to_prove_who_it_is() {
     assert_eq!(machine.files(), [("a.txt".to_owned(), "text\n".to_owned())]);
 }
 
+/// A server without TLS is not called one that is not trusted: no authority would help.
+#[test]
+fn a_server_without_tls_is_named_as_such() {
+    let machine = Machine::new();
+    let server = machine.server();
+    let refused = said(&batches(&machine, &url(&server), &[]).output().unwrap());
+    let told = refused.starts_with("Some(3)") && refused.contains("does not speak TLS there");
+    assert!(told && refused.contains("http://HOST:PORT") && !refused.contains("--ca"), "{refused}");
+}
+
 /// A token is not sent in clear text to another machine unless the user says so.
 #[test]
 fn a_token_is_not_sent_in_clear_text() {
