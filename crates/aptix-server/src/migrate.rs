@@ -44,7 +44,7 @@ enum Kind {
 /// Moves a store.
 ///
 /// # Errors
-/// When the system refuses, or what was written differs from the source. What is refused with nothing changed is no error, and ends
+/// When the system refuses, or what was written differs from the source. A source or a target that is refused is no error, and ends
 /// with 1.
 pub(crate) async fn migrate(Migrate { from, to, data_dir, store, blobs }: Migrate) -> anyhow::Result<ExitCode> {
     if from == to {

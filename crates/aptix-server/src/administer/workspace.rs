@@ -66,7 +66,7 @@ async fn delete(id: WorkspaceId, yes: bool, order: &Order) -> anyhow::Result<Exi
         return Ok(ExitCode::from(2));
     }
     let deleted = ask(order, New::Refused, async |owner| match delete_confirmed(owner, &id, yes).await {
-        Err(refused @ Unanswered::Refused(_)) => Err(explained(owner, &id, refused).await),
+        Err(Unanswered::Refused(why)) => Err(Unanswered::Refused(explained(&id, why))),
         answer => answer,
     })
     .await?;
@@ -80,14 +80,10 @@ async fn delete_confirmed(owner: &mut Owner, id: &WorkspaceId, yes: bool) -> Res
     owner.delete_workspace(id, has_begun).await
 }
 
-/// Why a workspace was not deleted; if there is none of this id, with what lists those that there are.
-async fn explained(owner: &mut Owner, id: &WorkspaceId, refused: Unanswered) -> Unanswered {
-    match owner.list_workspaces().await {
-        Ok(listed) if !listed.iter().any(|listed| listed == id.as_str()) => {
-            Unanswered::Refused(format!("there is no workspace {id}; hint: see `aptix-server workspace list`"))
-        }
-        _ => refused,
-    }
+/// Why a workspace was not deleted; if there is none of this id, with the command that lists those that exist.
+fn explained(id: &WorkspaceId, why: String) -> String {
+    let is_absent = why.contains(&format!("there is no workspace {id}"));
+    if is_absent { format!("there is no workspace {id}; hint: see `aptix-server workspace list`") } else { why }
 }
 
 /// Asks for the name of the workspace, unless its deletion has begun already, which is answered.

@@ -84,8 +84,8 @@ async fn back_up(store: Arc<dyn Store>, pieces: Sender, closing: CancellationTok
             }
             Err(error) => Some(error.into()),
         },
-        // A store that failed is opened again, once nothing reads it.
-        () = store.failed() => Some(Refusal::denied(shutting_down())),
+        // A data directory that failed is opened again, once nothing reads it. A database is read on.
+        () = store.failed(), if !store.is_shared() => Some(Refusal::denied(shutting_down())),
         () = closing.cancelled() => Some(Refusal::denied(shutting_down())),
     };
     if let Some(refused) = refused {

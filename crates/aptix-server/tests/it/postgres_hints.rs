@@ -23,7 +23,7 @@ use crate::cluster::Database;
 use crate::identity::{admin, make, new, with};
 use crate::postgres_refusals::{limit_connections, with_plain_owner};
 use crate::postgres_store::{connect, run};
-use crate::server::{Clients, Server, create_text, next, next_event, submit};
+use crate::server::{Clients, SOON, Server, create_text, next, next_event, submit};
 use crate::until::until;
 
 /// Longer than any test.
@@ -77,11 +77,14 @@ async fn watch(client: &Clients, request: Request<v1::WatchWorkspaceRequest>) ->
 }
 
 async fn next_watched(watching: &mut Watching) -> Result<v1::BatchEvent, Status> {
-    loop {
-        if let Some(v1::watch_workspace_response::Message::Event(event)) = next(watching).await?.message {
-            return Ok(event);
+    let watched = async {
+        loop {
+            if let Some(v1::watch_workspace_response::Message::Event(event)) = next(watching).await?.message {
+                return Ok(event);
+            }
         }
-    }
+    };
+    timeout(SOON, watched).await.expect("the reader is woken in time")
 }
 
 /// Submits at one server until another one hears of a batch: from then on the one tells what it stores, and the other one listens.

@@ -10,7 +10,7 @@ use deadpool_postgres::{Connect, Manager, ManagerConfig, Pool, RecyclingMethod, 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_postgres::error::{DbError, Severity};
+use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::{AsyncMessage, CancelToken, Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::TaskTracker;
@@ -69,7 +69,8 @@ impl Connector {
         Arc::clone(&self.ear)
     }
 
-    /// Makes a connection to the first host that takes one. A host that accepts it and does not answer in time is passed over.
+    /// Makes a connection to the first host that takes one. A host that accepts it and does not answer in time is passed over. That one has no
+    /// room is the answer also where another one takes no writes.
     pub(super) async fn connection(&self) -> Result<(Client, JoinHandle<()>), Error> {
         let first = self.preferred.load(Ordering::Relaxed);
         let mut failed = None;
@@ -80,6 +81,9 @@ impl Connector {
                 Ok(connected) => {
                     self.preferred.store(index, Ordering::Relaxed);
                     return Ok(connected);
+                }
+                Err(error) if failed.as_ref().is_some_and(has_no_room) => {
+                    tracing::debug!(%error, "a host of PostgreSQL is passed over")
                 }
                 Err(error) => failed = Some(error),
             }
@@ -143,6 +147,11 @@ impl Connect for Connector {
     ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
         Box::pin(self.connection())
     }
+}
+
+/// Whether a host takes connections, and has no room for another one at present.
+fn has_no_room(error: &Error) -> bool {
+    error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS)
 }
 
 /// Function of PostgreSQL in which a commit waits for the synchronous standby.

@@ -43,9 +43,6 @@ pub(super) const BEGIN_EMPTY: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET 
     SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL client_min_messages = warning; SET LOCAL enable_seqscan = off; SET LOCAL jit = off; \
     SELECT check_tables(1)";
 
-/// How long a write of this server's membership may take: two of them fit into the time that the other servers believe it lives.
-const MEMBERSHIP: Duration = Duration::from_secs(7);
-
 /// How long a read may take.
 pub(super) const READ: Duration = Duration::from_secs(30);
 
@@ -179,17 +176,12 @@ impl Database {
     }
 
     /// Carries out a write of the membership of this server, also while others fail. A server that writes nothing else detects by it that the
-    /// database is out of reach. Where PostgreSQL is too busy for it, the server soon loses its membership: that counts as the same.
+    /// database is out of reach.
     pub(super) async fn write_membership<T, F: Future<Output = Result<T, Fault>> + Send>(
         &self,
         attempt: impl Fn() -> F + Send + Sync,
     ) -> Result<T, StoreError> {
-        let late = || Err(Fault::Unavailable(format!("a write of this server's membership took over {MEMBERSHIP:?}")));
-        let written = timeout(MEMBERSHIP, self.attempt(attempt)).await;
-        written.unwrap_or_else(|_| late()).map_err(|fault| match fault {
-            Fault::Busy(cause) => self.fault(Fault::Unavailable(cause)),
-            fault => self.fault(fault),
-        })
+        self.attempt(attempt).await.map_err(|fault| self.fault(fault))
     }
 
     async fn attempt<T, F: Future<Output = Result<T, Fault>> + Send>(

@@ -7,6 +7,7 @@ use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{Revision, WorkspaceId};
 use aptix_model::record::UnixMillis;
 use aptix_model::wire::bytes::{presence_from_bytes, presence_to_bytes};
+use tokio::time::timeout;
 use tokio_postgres::Row;
 
 use super::database::Database;
@@ -18,6 +19,9 @@ use super::schema;
 use crate::store::fleet::{Company, Grant, Granted, Holder, LeaseName, Lifetime, Looked, Member, Seen, ServerId};
 use crate::store::records::record;
 use crate::store::{Lease, StoreError};
+
+/// How long a server may take to join. One that takes longer after it lost its membership is cut off from the database.
+const JOINING: Duration = Duration::from_secs(7);
 
 /// How long the row of a server that died is kept.
 const REMEMBERED: Duration = Duration::from_secs(3600);
@@ -46,6 +50,11 @@ fn millis(duration: Duration) -> f64 {
 
 /// Counts a server among those that live; forgets those that died long ago, with what they held.
 pub(super) async fn join(database: &Database, member: &Member, lifetime: Lifetime) -> Result<Company, Fault> {
+    let joined = timeout(JOINING, join_in_time(database, member, lifetime)).await;
+    joined.unwrap_or_else(|_| Err(Fault::Unavailable(format!("joining the other servers took over {JOINING:?}"))))
+}
+
+async fn join_in_time(database: &Database, member: &Member, lifetime: Lifetime) -> Result<Company, Fault> {
     let transaction = database.begin_reserved().await?;
     let Member { id, address, secret } = member;
     transaction.change(FORGET, &[&millis(REMEMBERED)]).await?;

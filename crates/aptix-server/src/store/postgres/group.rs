@@ -139,9 +139,8 @@ async fn read_and_write(
     changes.created = match load::begin(&client, begin, needs, &mut rows).await {
         Ok(created) => created,
         Err(fault) => {
-            // What other transactions did is no fault of the connection. After any other fault it is given up: it may be one that takes no
-            // writes.
-            let is_well = matches!(fault, Fault::Locked | Fault::Changed | Fault::Conflict(_));
+            // A connection that takes no writes is given up; a lock that was not free is no fault of the connection.
+            let is_well = !matches!(fault, Fault::Unavailable(_));
             if is_well && client.object()?.batch_execute("ROLLBACK").await.is_ok() {
                 client.set_idle(true);
             }

@@ -73,7 +73,7 @@ const BEFORE: &str = "SET lock_timeout = '60s'; SET tcp_keepalives_idle = 15; SE
 /// A connection, for what comes before the store is open.
 pub(super) async fn connect(connector: &Connector) -> Result<Client, StoreError> {
     let connected = connector.connection().await.map_err(|error| match Fault::from(error) {
-        Fault::Unavailable(cause) => StoreError::Failed { action: "connect to PostgreSQL", cause },
+        Fault::Unavailable(cause) | Fault::Busy(cause) => StoreError::Failed { action: "connect to PostgreSQL", cause },
         fault => fault.into_error(),
     });
     let (client, _) = connected?;
