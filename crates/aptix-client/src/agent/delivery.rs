@@ -185,10 +185,10 @@ pub(super) fn ended_unapplied(state: BatchState) -> bool {
     !state.is_open() && !matches!(state, BatchState::Applied | BatchState::Partial)
 }
 
-/// Drops the report of a batch of which the server has another end on record.
+/// Drops a report that the server will never take: it has another end of the batch on record, or has no record of it.
 async fn drop_report(session: &Session, receipt: &Receipt, error: &CallError) -> Result<Sent, AgentError> {
     tracing::warn!(BatchId = %receipt.batch, outcome = ?receipt.report.outcome, %error,
-        "the server has another end of the batch on record, the report is dropped");
+        "the server will not take the report, it is dropped");
     acknowledge(session, receipt).await?;
     Ok(Sent::Dropped)
 }

@@ -21,6 +21,8 @@ const ASK_AFTER: Duration = Duration::from_secs(15);
 /// A commit that is not waited for: a hint may be lost.
 const TELL: &str = "BEGIN; SET LOCAL synchronous_commit = off";
 
+const NOTIFY: &str = "SELECT pg_notify('aptix_' || md5(current_schema()), hint) FROM unnest($1::text[]) AS t(hint)";
+
 /// What servers listen to. A schema has a channel of its own.
 const CHANNEL: &str = "SELECT 'aptix_' || md5(current_schema())";
 
@@ -49,10 +51,7 @@ async fn notify(database: &Database, texts: &[String]) -> Result<(), Fault> {
     let mut client = database.client().await?;
     client.set_idle(false);
     client.object()?.batch_execute(TELL).await?;
-    for text in texts {
-        let sql = "SELECT pg_notify('aptix_' || md5(current_schema()), $1)";
-        client.rows(sql, &[text]).await?;
-    }
+    client.rows(NOTIFY, &[&texts]).await?;
     client.object()?.batch_execute("COMMIT").await?;
     client.set_idle(true);
     Ok(())
