@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Command;
+use std::thread::available_parallelism;
 
 use anyhow::Result;
 
@@ -55,7 +56,9 @@ fn tests() -> Result<()> {
 fn runner() -> Command {
     let mut tests = cargo();
     if capture(cargo().args(["nextest", "--version"])).is_ok() {
-        tests.args(["nextest", "run", "--no-fail-fast"]);
+        // Most tests wait for processes and for flushes more than they compute.
+        let threads = 2 * available_parallelism().map_or(1, usize::from);
+        tests.args(["nextest", "run", "--no-fail-fast", "--test-threads", &threads.to_string()]);
     } else {
         tests.args(["test", "--no-fail-fast", "--lib", "--bins", "--tests"]);
     }

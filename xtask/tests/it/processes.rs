@@ -214,6 +214,8 @@ pub(crate) fn served(approve: &str) -> (Machine, Server, Running) {
     let machine = Machine::new();
     let server = machine.server();
     let agent = machine.agent_that(&server, approve);
+    // Of what is done on the workstation an agent reports what came after its first start.
+    wait_until_served(&server);
     (machine, server, agent)
 }
 
