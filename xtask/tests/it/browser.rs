@@ -123,12 +123,11 @@ impl Browser {
         self.call(Some(tab), "Input.insertText", &json!({"text": text}));
     }
 
-    /// Presses a button.
+    /// Presses a button once it is there.
     #[track_caller]
     pub(crate) fn click(&mut self, tab: &Tab, selector: &str) {
-        let selector = json!(selector);
-        self.until(tab, &format!("document.querySelector({selector}) !== null"));
-        self.eval(tab, &format!("document.querySelector({selector}).click()"));
+        let click = "found => { found?.click(); return found !== null; }";
+        self.until(tab, &format!("({click})(document.querySelector({}))", json!(selector)));
     }
 
     /// A picture of a tab, in base64, as the protocol has it.

@@ -263,6 +263,9 @@ fn names_and_contents_are_shown_as_they_are_and_do_nothing_to_the_page() {
     });
 }
 
+/// Whether the page shows no batch that waits, also none that has just ended.
+const NOTHING_WAITS: &str = "document.querySelector('#waiting button') === null";
+
 /// Of a file that its author may not know, the page asks first whether the batch may be compared with it, and shows none of it.
 #[test]
 fn a_batch_is_compared_with_withheld_files_once_a_person_agrees() {
@@ -283,6 +286,7 @@ fn a_batch_is_compared_with_withheld_files_once_a_person_agrees() {
         let (refused, code) = refused.join().unwrap();
         assert_eq!((code, &refused["errors"][0]["detail"]), (Some(1), &"WITHHELD".into()), "{refused}");
         browser.until_shown(&tab, "not allowed to be compared in the browser");
+        browser.until(&tab, NOTHING_WAITS);
         let again = scope.spawn(|| machine.submit(&server, &document));
         ask(&mut browser, "a");
         browser.until(&tab, "document.querySelectorAll('#ended li').length === 2");
@@ -290,6 +294,7 @@ fn a_batch_is_compared_with_withheld_files_once_a_person_agrees() {
         browser.press(&tab, "r");
         let (again, _) = again.join().unwrap();
         assert_eq!(again["errors"][0]["message"], refused["errors"][0]["message"], "no reason is asked for: {again}");
+        browser.until(&tab, NOTHING_WAITS);
         let applied = scope.spawn(|| machine.submit(&server, &document));
         ask(&mut browser, "a");
         browser.until(&tab, "document.querySelectorAll('#ended li').length === 4");
