@@ -124,6 +124,11 @@ impl Cluster {
         self.port
     }
 
+    /// The directory with its Unix socket.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
     /// Where the files of the cluster are.
     fn data(&self) -> PathBuf {
         self.home.join("data")

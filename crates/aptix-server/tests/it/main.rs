@@ -61,6 +61,8 @@ mod plan_store;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "postgres")]
+mod postgres_files;
+#[cfg(feature = "postgres")]
 mod postgres_groups;
 #[cfg(feature = "postgres")]
 mod postgres_hints;
@@ -76,6 +78,8 @@ mod postgres_set_back;
 mod postgres_store;
 #[cfg(feature = "postgres")]
 mod postgres_wal;
+#[cfg(feature = "postgres")]
+mod postgres_wire;
 mod prepared;
 mod process;
 mod questions;

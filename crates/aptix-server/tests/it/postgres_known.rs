@@ -11,7 +11,7 @@ use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::session::SessionMode;
 use aptix_model::state::BatchState;
 use aptix_model::token::{Ended, Ending};
-use aptix_server::store::fleet::Hint;
+use aptix_server::store::fleet::{Granted, Hint};
 use aptix_server::store::postgres::PostgresStore;
 use aptix_server::store::retention::{Age, Limits, Retention};
 use aptix_server::store::session::ModeChange;
@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use tokio_postgres::Client;
 
 use crate::cluster::Database;
-use crate::fleet_store::member;
+use crate::fleet_store::{grant, member};
 use crate::postgres_store::{SOON, connect, end, run};
 use crate::store_contract::{append, batch, step, workspace};
 use crate::until::until;
@@ -34,7 +34,7 @@ async fn trips<T>(store: &PostgresStore, write: impl Future<Output = T>) -> (T, 
     (written, store.asked().round_trips - before)
 }
 
-async fn take(store: &PostgresStore, step: Transition) -> BatchRecord {
+pub(crate) async fn take(store: &PostgresStore, step: Transition) -> BatchRecord {
     match store.transition(step).await {
         Ok(Transitioned::Done(batch)) => batch,
         other => panic!("the step is taken, and not {other:?}"),
@@ -240,13 +240,52 @@ async fn a_lease_of_another_server_is_noticed() {
     assert_eq!((taken.revision, cost), (Revision(3), 1));
 }
 
-/// A session that another server restricted writes nothing, and one that was forgotten begins anew.
+/// A lease is granted without a look at who holds it, and refused all the same while an agent of another server does, or where the
+/// server itself counts as dead.
 #[tokio::test]
-async fn a_changed_session_is_noticed() {
+async fn who_holds_a_lease_is_noticed() {
     let Some(Shared { store, other, client, connection: _served }) = Shared::new().await else { return };
-    let stored = append(&store, batch(1, "w", "r1")).await;
-    end(&store, &stored).await;
-    let ask = |request: &str, to| ModeChange {
+    // They count as alive, and still hear nothing of each other.
+    let live = "INSERT INTO servers (id, knows, secret, until) \
+        SELECT id, 1, 'secret', 'infinity' FROM unnest($1::uuid[]) AS n(id)";
+    client.execute(live, &[&[1, 2].map(|number| member(number).id.0).as_slice()]).await.unwrap();
+    append(&store, batch(1, "w", "r1")).await;
+    let (granted, cost) = trips(&store, store.take_lease(grant(1, 1, None))).await;
+    assert_eq!((granted, cost), (Ok(Granted::Epoch(1)), 1));
+    assert_eq!(other.take_lease(grant(2, 2, Some(1))).await, Ok(Granted::Epoch(2)));
+    let held = Ok(Granted::Held(UnixMillis(1002)));
+    let take = async || trips(&store, store.take_lease(grant(1, 3, None))).await;
+    assert_eq!(take().await, (held.clone(), 3));
+    assert_eq!(take().await, (held.clone(), 2), "it is not expected to be free again");
+    append(&store, batch(2, "w", "r2")).await;
+    assert_eq!(take().await, (held, 3), "the row is known again");
+    // With the secret of the one that is held it is taken over.
+    append(&store, batch(3, "w", "r3")).await;
+    let (granted, cost) = trips(&store, store.take_lease(grant(1, 3, Some(2)))).await;
+    assert_eq!((granted, cost), (Ok(Granted::Epoch(3)), 3));
+    other.leave(member(2).id).await.unwrap();
+    assert_eq!(take().await, (Ok(Granted::Epoch(4)), 1));
+    store.leave(member(1).id).await.unwrap();
+    assert_eq!(take().await, (Ok(Granted::Dead), 3));
+}
+
+/// A step that lets a batch go ahead is decided by its session, which is known with it, and compared.
+#[tokio::test]
+async fn a_restricted_session_lets_no_batch_go_ahead() {
+    let Some(Shared { store, other, .. }) = Shared::new().await else { return };
+    let [one, two] = [append(&store, batch(1, "w", "r1")).await, append(&store, batch(2, "w", "r2")).await];
+    let (_, cost) = trips(&store, take(&store, step(&one, BatchState::Approved))).await;
+    assert_eq!(cost, 1);
+    end(&store, &one).await;
+    other.set_mode(mode("m1", SessionMode::Restricted)).await.unwrap();
+    let (refused, cost) = trips(&store, store.transition(step(&two, BatchState::Approved))).await;
+    assert!(matches!(refused, Ok(Transitioned::Restricted(_))), "{refused:?}");
+    assert_eq!(cost, 3);
+}
+
+/// What is asked of the session of the batches.
+fn mode(request: &str, to: SessionMode) -> ModeChange {
+    ModeChange {
         workspace: workspace("w"),
         session: "session".parse().unwrap(),
         owner: "ann".parse().unwrap(),
@@ -254,12 +293,20 @@ async fn a_changed_session_is_noticed() {
         to,
         by: None,
         at: UnixMillis(1),
-    };
-    other.set_mode(ask("m1", SessionMode::Restricted)).await.unwrap();
+    }
+}
+
+/// A session that another server restricted writes nothing, and one that was forgotten begins anew.
+#[tokio::test]
+async fn a_changed_session_is_noticed() {
+    let Some(Shared { store, other, client, connection: _served }) = Shared::new().await else { return };
+    let stored = append(&store, batch(1, "w", "r1")).await;
+    end(&store, &stored).await;
+    other.set_mode(mode("m1", SessionMode::Restricted)).await.unwrap();
     let (refused, cost) = trips(&store, store.append(batch(2, "w", "r2"))).await;
     assert!(matches!(refused, Ok(Appended::Restricted(_))), "{refused:?}");
     assert_eq!(cost, 3);
-    store.set_mode(ask("m2", SessionMode::Unrestricted)).await.unwrap();
+    store.set_mode(mode("m2", SessionMode::Unrestricted)).await.unwrap();
     assert_eq!(trips(&store, append(&store, batch(3, "w", "r3"))).await.1, 1);
     run(&client, "DELETE FROM sessions").await;
     assert_eq!(trips(&store, append(&store, batch(4, "w", "r4"))).await.1, 3);

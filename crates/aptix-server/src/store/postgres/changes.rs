@@ -75,6 +75,15 @@ pub(super) struct ChangedBatch {
     pub(super) progress: Vec<u8>,
 }
 
+/// How the files with one key change.
+#[derive(PartialEq, Eq, Debug, Default)]
+pub(super) struct OfKey {
+    /// Whether those are removed that are not named here.
+    pub(super) is_cleared: bool,
+    /// Each as it is written; `None` where it is removed.
+    pub(super) files: BTreeMap<RootedPath, Option<CloudFile>>,
+}
+
 /// What is written.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
@@ -87,8 +96,8 @@ pub(super) struct Changes {
     pub(super) requests: BTreeMap<In<RequestId>, BatchId>,
     pub(super) hunks: BTreeMap<In<FilePatchId>, BatchId>,
     pub(super) sessions: BTreeMap<In<SessionId>, Option<Vec<u8>>>,
-    pub(super) files: BTreeMap<In<RootedPath>, Option<CloudFile>>,
-    /// By how much the number of those changes that name a blob.
+    pub(super) files: BTreeMap<In<DocPath>, OfKey>,
+    /// How many batches more name a blob. How many files do is counted where they are written.
     pub(super) names: BTreeMap<In<Sha256Digest>, i64>,
     pub(super) batch_blobs: BTreeMap<(BatchId, Sha256Digest), u64>,
     /// Blobs, with their size and the upload that their bytes came by.
@@ -140,8 +149,9 @@ impl Changes {
                     rows.sessions.entry(key.clone()).or_default().record.clone_from(&record);
                     self.sessions.insert(key, record);
                 }
-                Put::File(workspace, file) => self.put_file(rows, workspace, file),
-                Put::RemoveFile((workspace, path), key) => self.remove_file(rows, workspace, path, key),
+                Put::File(workspace, file) => self.put_file(workspace, file),
+                Put::RemoveFile(key, path) => drop(self.files.entry(key).or_default().files.insert(path, None)),
+                Put::RemoveFiles(key) => drop(self.files.insert(key, OfKey { is_cleared: true, ..OfKey::default() })),
                 Put::Holding(workspace, epoch, holding) => {
                     // It is this server's own from now on.
                     rows.held.insert(workspace.clone(), None);
@@ -174,21 +184,9 @@ impl Changes {
         rows.batches.insert(batch.id, Found::Batch(records));
     }
 
-    fn put_file(&mut self, rows: &mut Rows, workspace: WorkspaceId, file: CloudFile) {
-        let digest = file.content.sha256;
-        *self.names.entry((workspace.clone(), digest)).or_default() += 1;
-        let with_key = rows.files.entry((workspace.clone(), file.doc_path.clone())).or_default();
-        if let Some(former) = with_key.insert(file.path.clone(), digest) {
-            *self.names.entry((workspace.clone(), former)).or_default() -= 1;
-        }
-        self.files.insert((workspace, file.path.clone()), Some(file));
-    }
-
-    fn remove_file(&mut self, rows: &mut Rows, workspace: WorkspaceId, path: RootedPath, key: DocPath) {
-        let with_key = rows.files.entry((workspace.clone(), key)).or_default();
-        if let Some(former) = with_key.remove(&path) {
-            *self.names.entry((workspace.clone(), former)).or_default() -= 1;
-            self.files.insert((workspace, path), None);
-        }
+    /// Has a file be kept.
+    pub(super) fn put_file(&mut self, workspace: WorkspaceId, file: CloudFile) {
+        let of_key = self.files.entry((workspace, file.doc_path.clone())).or_default();
+        of_key.files.insert(file.path.clone(), Some(file));
     }
 }

@@ -7,7 +7,7 @@ use aptix_model::id::{BatchId, RequestId, Revision, WorkspaceId};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Statement};
 
-use super::changes::{ChangedBatch, Changes, Columns, NewBatch};
+use super::changes::{ChangedBatch, Changes, Columns, NewBatch, OfKey};
 use super::database::Lent;
 use super::fault::Fault;
 use super::numbers::column;
@@ -51,12 +51,28 @@ const SESSIONS: &str = "INSERT INTO sessions (workspace, session, record) \
     ON CONFLICT (workspace, session) DO UPDATE SET record = excluded.record";
 const NO_SESSIONS: &str = "DELETE FROM sessions s USING unnest($1::text[], $2::text[]) AS n(workspace, session) \
     WHERE s.workspace = n.workspace AND s.session = n.session";
-const NO_FILES: &str = "DELETE FROM files f USING unnest($1::text[], $2::bytea[]) AS n(workspace, path) \
-    WHERE f.workspace = n.workspace AND f.path_key = sha256(n.path)";
-const FILES: &str = "INSERT INTO files (workspace, path, doc_path, digest, record) \
-    SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[]) \
-    ON CONFLICT (workspace, path_key) DO UPDATE \
-    SET doc_path = excluded.doc_path, digest = excluded.digest, record = excluded.record";
+/// Removes files by their paths, and those with some keys that are not named; counts for each blob how many fewer name it.
+const NO_FILES: &str = "WITH gone AS (DELETE FROM files f USING unnest($1::text[], $2::bytea[]) AS n(workspace, path) \
+        WHERE f.workspace = n.workspace AND f.path_key = sha256(n.path) RETURNING f.workspace, f.digest), \
+    twins AS (DELETE FROM files f USING unnest($3::text[], $4::bytea[]) AS n(workspace, doc_path) \
+        WHERE f.workspace = n.workspace AND f.doc_key = sha256(n.doc_path) AND f.doc_path = n.doc_path \
+        AND NOT EXISTS (SELECT FROM unnest($5::text[], $6::bytea[]) AS named(workspace, path) \
+            WHERE named.workspace = f.workspace AND named.path = f.path) RETURNING f.workspace, f.digest), \
+    counted AS (SELECT workspace, digest, count(*) AS fewer \
+        FROM (SELECT * FROM gone UNION ALL SELECT * FROM twins) AS removed GROUP BY workspace, digest) \
+    UPDATE blobs b SET names = b.names - c.fewer FROM counted c WHERE b.workspace = c.workspace AND b.digest = c.digest";
+/// Writes files; counts for each blob how many more or fewer name it.
+const FILES: &str = "WITH n AS (SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[]) \
+        AS n(workspace, path, doc_path, digest, record)), \
+    former AS (SELECT f.workspace, f.path, f.digest FROM n JOIN files f ON f.workspace = n.workspace AND f.path_key = sha256(n.path)), \
+    changed AS (UPDATE files f SET doc_path = n.doc_path, digest = n.digest, record = n.record FROM n \
+        WHERE f.workspace = n.workspace AND f.path_key = sha256(n.path)), \
+    added AS (INSERT INTO files (workspace, path, doc_path, digest, record) SELECT * FROM n \
+        WHERE NOT EXISTS (SELECT FROM former f WHERE f.workspace = n.workspace AND f.path = n.path)), \
+    counted AS (SELECT workspace, digest, sum(more) AS more FROM (SELECT workspace, digest, 1 AS more FROM n \
+        UNION ALL SELECT workspace, digest, -1 FROM former) AS named GROUP BY workspace, digest) \
+    UPDATE blobs b SET names = b.names + c.more FROM counted c \
+    WHERE b.workspace = c.workspace AND b.digest = c.digest AND c.more <> 0";
 const BLOBS: &str = "INSERT INTO blobs (workspace, digest, upload, size, seen) \
     SELECT w, d, u, s, $5 FROM unnest($1::text[], $2::bytea[], $3::uuid[], $4::bigint[]) AS n(w, d, u, s)";
 const NAMES: &str = "UPDATE blobs b SET names = b.names + n.more \
@@ -77,7 +93,7 @@ type Value<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 pub(super) struct Plan<'a>(Vec<(&'static str, Vec<Value<'a>>)>);
 
 impl<'a> Plan<'a> {
-    /// Adds a statement, if there is a row for it; the first value has one entry for each row.
+    /// Adds a statement, if there is a row for it.
     pub(super) fn add(&mut self, sql: &'static str, rows: usize, values: Vec<Value<'a>>) {
         if rows > 0 {
             self.0.push((sql, values));
@@ -300,15 +316,26 @@ fn plan_events<'a>(plan: &mut Plan<'a>, changes: &'a Changes, first: &HashMap<Ba
 
 fn plan_files<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
     let files = &changes.files;
-    let gone: Vec<_> = files.iter().filter(|(_, file)| file.is_none()).map(|(key, _)| key).collect();
-    let of_gone = vec![
-        values(gone.iter().map(|(w, _)| w.as_str())),
-        values(gone.iter().map(|(_, path)| path.as_str().as_bytes())),
-    ];
-    plan.add(NO_FILES, gone.len(), of_gone);
-    let kept: Vec<_> = files.iter().filter_map(|((workspace, _), file)| Some((workspace, file.as_ref()?))).collect();
+    let (mut gone, mut kept, mut cleared, mut named) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for ((workspace, key), OfKey { is_cleared, files }) in files {
+        cleared.extend(is_cleared.then(|| (workspace.as_str(), key.as_str().as_bytes())));
+        for (path, file) in files {
+            let place = (workspace.as_str(), path.as_str().as_bytes());
+            named.extend(is_cleared.then_some(place));
+            match file {
+                Some(file) => kept.push((workspace.as_str(), file)),
+                None => gone.push(place),
+            }
+        }
+    }
+    let removals = gone.len() + cleared.len();
+    let of_gone = [gone, cleared, named].into_iter().flat_map(|places| {
+        let (workspaces, names): (Vec<_>, Vec<_>) = places.into_iter().unzip();
+        [values(workspaces.into_iter()), values(names.into_iter())]
+    });
+    plan.add(NO_FILES, removals, of_gone.collect());
     let of_kept = vec![
-        values(kept.iter().map(|(workspace, _)| workspace.as_str())),
+        values(kept.iter().map(|(workspace, _)| *workspace)),
         values(kept.iter().map(|(_, file)| file.path.as_str().as_bytes())),
         values(kept.iter().map(|(_, file)| file.doc_path.as_str().as_bytes())),
         values(kept.iter().map(|(_, file)| file.content.sha256.as_bytes().as_slice())),

@@ -53,7 +53,7 @@ pub(super) async fn carry_out(
 ) -> Result<Ended, Fault> {
     let mut needs = Needs::default();
     jobs.iter().for_each(|job| job.work.needs(&mut needs));
-    let ended = database.in_time(carry_out_at_leisure(database, begin, jobs, &needs, known.as_deref_mut())).await;
+    let ended = database.in_time(carry_out_at_leisure(database, begin, jobs, &mut needs, known.as_deref_mut())).await;
     match (&ended, known) {
         (Ok(_), _) | (_, None) => {}
         // What PostgreSQL refused it rolled back.
@@ -70,13 +70,12 @@ async fn carry_out_at_leisure(
     database: &Database,
     begin: &str,
     jobs: &mut Vec<Job>,
-    needs: &Needs,
+    needs: &mut Needs,
     mut known: Option<&mut Known>,
 ) -> Result<Ended, Fault> {
-    if let Some(known) = known.as_deref_mut()
-        && let Some((rows, expected)) = known.expect(needs, database.has_company.load(Ordering::Relaxed))
-    {
-        match write_unread(database, begin, jobs, (needs, &expected), rows, known).await {
+    if let Some(known) = known.as_deref_mut() {
+        known.hear(database.has_company.load(Ordering::Relaxed));
+        match write_unread(database, begin, jobs, needs, known).await {
             Ok(Some(ended)) => return Ok(ended),
             Ok(None) => {}
             Err(Fault::Changed) => {
@@ -89,26 +88,32 @@ async fn carry_out_at_leisure(
     read_and_write(database, begin, jobs, needs, known).await
 }
 
-/// Carries out a group by the rows that are known, if its writes need no others.
+/// Carries out a group by the rows that are known, if its writes need no others. What they turn out to need is added to `needs`.
 async fn write_unread(
     database: &Database,
     begin: &str,
     jobs: &mut Vec<Job>,
-    (needs, expected): (&Needs, &Expected),
-    mut rows: Rows,
+    needs: &mut Needs,
     known: &mut Known,
 ) -> Result<Option<Ended>, Fault> {
+    let (mut rows, mut expected) = (Rows::default(), Expected::default());
     let (mut changes, mut later) = (Changes::default(), vec![false; jobs.len()]);
-    let undecided = (0..jobs.len()).collect();
-    let (_, left) = decide(jobs, undecided, &mut rows, &mut changes, &mut later);
-    if !left.is_empty() {
+    let mut are_known = known.expect(needs, &mut rows, &mut expected);
+    let mut undecided: Vec<usize> = (0..jobs.len()).collect();
+    while are_known && !undecided.is_empty() {
+        let missing;
+        (missing, undecided) = decide(jobs, undecided, &mut rows, &mut changes, &mut later);
+        // What is missing once more is not known of its row.
+        are_known = undecided.is_empty() || needs.grow(&missing) && known.expect(&missing, &mut rows, &mut expected);
+    }
+    if !are_known {
         return Ok(None);
     }
     let mut client = database.committing().await?;
     client.set_idle(false);
     let is_written = !changes.is_empty();
     let mut plan = Plan::default();
-    guard::plan(&mut plan, needs, expected);
+    guard::plan(&mut plan, needs, &expected);
     plan.add_changes(&changes, 0);
     database.counts.round_trip();
     let end = if is_written { "COMMIT" } else { "ROLLBACK" };

@@ -34,8 +34,13 @@ const REQUESTS: &str = "WITH n AS (SELECT * FROM unnest($1::text[], $2::text[]) 
     AND NOT EXISTS (SELECT FROM n JOIN freed_requests f USING (workspace, request)))";
 const BLOBS: &str = "SELECT check_known(NOT EXISTS (SELECT FROM unnest($1::text[], $2::bytea[]) AS n(workspace, digest) \
     LEFT JOIN blobs b USING (workspace, digest) WHERE b.seen IS NULL))";
+const HOLDINGS: &str = "SELECT check_known(NOT EXISTS (SELECT FROM unnest($1::text[], $2::uuid[]) AS n(workspace, server) \
+    WHERE NOT EXISTS (SELECT FROM servers s WHERE s.id = n.server AND s.until > clock_timestamp()) \
+    OR EXISTS (SELECT FROM leases l JOIN servers s ON s.id = l.server AND s.until > clock_timestamp() \
+        WHERE l.workspace = n.workspace AND l.server <> n.server)))";
 
-/// The values that writes decided by without reading them. They also decided by [`Needs`]: no request of it is used, every blob is there.
+/// The values that writes decided by without reading them. They also decided by [`Needs`]: no request of it is used, every blob is there,
+/// every server lives, and no agent of another one holds a lease.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Expected {
     pub(super) workspaces: BTreeMap<WorkspaceId, Workspace>,
@@ -73,7 +78,7 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a>, needs: &'a Needs, expected: &'a Expe
         values(sessions.values().map(Option::as_deref)),
     ];
     plan.add(SESSIONS, sessions.len(), of_sessions);
-    let Needs { requests, blobs, .. } = needs;
+    let Needs { requests, blobs, holdings, .. } = needs;
     let of_requests = vec![
         values(requests.iter().map(|(workspace, _)| workspace.as_str())),
         values(requests.iter().map(|(_, request)| request.as_str())),
@@ -84,4 +89,9 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a>, needs: &'a Needs, expected: &'a Expe
         values(blobs.iter().map(|(_, digest)| digest.as_bytes().as_slice())),
     ];
     plan.add(BLOBS, blobs.len(), of_blobs);
+    let of_holdings = vec![
+        values(holdings.iter().map(|(workspace, _)| workspace.as_str())),
+        values(holdings.iter().map(|(_, server)| server.0)),
+    ];
+    plan.add(HOLDINGS, holdings.len(), of_holdings);
 }

@@ -81,21 +81,18 @@ impl Known {
         Self { rows: HashMap::new(), order: BTreeMap::new(), uses: 0, bytes: 0, hints }
     }
 
-    /// The rows that writes need, and what the database is expected to have; `None` if a row is not known, or of a kind that is always
-    /// read. `has_company`: whether other servers live.
-    pub(super) fn expect(&mut self, needs: &Needs, has_company: bool) -> Option<(Rows, Expected)> {
-        self.hear(has_company);
-        let Needs { workspaces, batches, chains, requests, hunks, sessions, all_sessions, blobs, files, holdings } =
-            needs;
-        if !(chains.is_empty()
-            && hunks.is_empty()
-            && all_sessions.is_empty()
-            && files.is_empty()
-            && holdings.is_empty())
-        {
+    /// Adds rows that writes need, with what the database is expected to have; answers whether all of them are known. What a write of the
+    /// group changed meanwhile stays as that write left it. That a server lives, and that no agent of another one holds the lease of a
+    /// workspace, is expected without being known.
+    pub(super) fn expect(&mut self, needs: &Needs, rows: &mut Rows, expected: &mut Expected) -> bool {
+        self.try_expect(needs, rows, expected).is_some()
+    }
+
+    fn try_expect(&mut self, needs: &Needs, rows: &mut Rows, expected: &mut Expected) -> Option<()> {
+        let Needs { workspaces, batches, chains, requests, hunks, sessions, all_sessions, blobs, holdings } = needs;
+        if !(chains.is_empty() && hunks.is_empty() && all_sessions.is_empty()) {
             return None;
         }
-        let (mut rows, mut expected) = (Rows::default(), Expected::default());
         // Before any of them is copied.
         let is_used = requests.iter().any(|key| self.rows.contains_key(&Key::Request(key.clone())));
         if is_used || !batches.iter().all(|id| self.rows.contains_key(&Key::Batch(*id))) {
@@ -104,28 +101,37 @@ impl Known {
         for id in workspaces.keys() {
             let Row::Workspace(row) = self.used(Key::Workspace(id.clone()))? else { return None };
             expected.workspaces.insert(id.clone(), row.clone());
-            rows.workspaces.insert(id.clone(), Some(row.clone()));
+            rows.workspaces.entry(id.clone()).or_insert_with(|| Some(row.clone()));
         }
         for id in batches {
             let Row::Batch(workspace, batch) = self.used(Key::Batch(*id))? else { return None };
             // Nothing keeps a batch of a workspace whose row is not locked as it is.
-            workspaces.get(workspace)?;
+            expected.workspaces.get(workspace)?;
             expected.batches.insert(*id, (workspace.clone(), batch.progress.clone()));
-            rows.batches.insert(*id, Found::Batch(batch.clone()));
+            rows.batches.entry(*id).or_insert_with(|| Found::Batch(batch.clone()));
         }
         for key in sessions {
             let Row::Session(record) = self.used(Key::Session(key.clone()))? else { return None };
             expected.sessions.insert(key.clone(), record.clone());
-            rows.sessions.insert(key.clone(), OfSession { record: record.clone(), in_flight: None });
+            let of = || OfSession { record: record.clone(), in_flight: None };
+            rows.sessions.entry(key.clone()).or_insert_with(of);
         }
-        rows.requests.extend(requests.iter().map(|key| (key.clone(), None)));
-        rows.blobs.extend(blobs.iter().map(|key| (key.clone(), true)));
-        Some((rows, expected))
+        for key in requests {
+            rows.requests.entry(key.clone()).or_default();
+        }
+        for key in blobs {
+            rows.blobs.entry(key.clone()).or_insert(true);
+        }
+        for key in holdings {
+            rows.holdings.entry(key.clone()).or_insert(true);
+            rows.held.entry(key.0.clone()).or_default();
+        }
+        Some(())
     }
 
     /// Keeps the rows of a group whose transaction ended, with its changes. Of batches it keeps those that are open.
     pub(super) fn learn(&mut self, rows: Rows, changes: &Changes) {
-        let Rows { workspaces, mut batches, sessions, all_sessions, .. } = rows;
+        let Rows { workspaces, mut batches, sessions, all_sessions, held, .. } = rows;
         changes.changed.keys().for_each(|id| self.forget_row(&Key::Batch(*id)));
         for (workspace, event) in &changes.events {
             let new = changes.new.get(&event.batch).map(|new| &new.columns);
@@ -147,7 +153,9 @@ impl Known {
         for (id, row) in workspaces {
             // One that was created and is not used was removed again.
             let is_there = !changes.created.contains(&id) || changes.workspaces.contains_key(&id);
-            if let Some(row) = row.filter(|row| is_there && !row.is_deleting) {
+            // Where another server holds the lease, who asks for it next does not expect that.
+            let is_held = held.get(&id).is_some_and(Option::is_some);
+            if let Some(row) = row.filter(|row| is_there && !is_held && !row.is_deleting) {
                 self.keep(Key::Workspace(id), Row::Workspace(Workspace { added_bytes: 0, ..row }));
             }
         }
@@ -174,7 +182,7 @@ impl Known {
 
     /// Forgets the rows that hints name, and everything where hints may have been lost while other servers live. A change without a hint
     /// costs a round trip: its group is rolled back, and carried out again.
-    fn hear(&mut self, has_company: bool) {
+    pub(super) fn hear(&mut self, has_company: bool) {
         loop {
             match self.hints.try_recv() {
                 Ok(Hint::Event(workspace, batch)) => {

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use aptix_model::digest::Sha256Digest;
 use aptix_model::id::{BatchId, FilePatchId, Revision, WorkspaceId};
-use aptix_model::path::{DocPath, RootedPath};
 use aptix_model::record::UnixMillis;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -67,9 +65,6 @@ const EVERY_SESSION: &str = "SELECT s.workspace, s.session, s.record, (SELECT co
     FROM sessions s WHERE s.workspace = ANY($1::text[])";
 const BLOBS: &str = "SELECT b.workspace, b.digest FROM unnest($1::text[], $2::bytea[]) AS n(workspace, digest) \
     JOIN blobs b USING (workspace, digest)";
-const FILES: &str = "SELECT f.workspace, f.doc_path, f.path, f.digest \
-    FROM unnest($1::text[], $2::bytea[]) AS n(workspace, doc_path) \
-    JOIN files f ON f.workspace = n.workspace AND f.doc_key = sha256(n.doc_path) AND f.doc_path = n.doc_path";
 
 /// Whether each server lives, and since when each lease is held through another one that does.
 const HOLDINGS: &str = "SELECT n.workspace, n.server, \
@@ -147,7 +142,6 @@ struct Loaded {
     sessions: Vec<Row>,
     every_session: Vec<Row>,
     blobs: Vec<Row>,
-    files: Vec<Row>,
     holdings: Vec<Row>,
 }
 
@@ -164,7 +158,6 @@ impl Prepared {
             (!needs.sessions.is_empty(), SESSIONS),
             (!needs.all_sessions.is_empty(), EVERY_SESSION),
             (!needs.blobs.is_empty(), BLOBS),
-            (!needs.files.is_empty(), FILES),
             (!needs.holdings.is_empty(), HOLDINGS),
         ];
         let mut prepared = Vec::new();
@@ -189,9 +182,8 @@ impl Prepared {
         let sessions = columns(needs.sessions.iter().map(|(w, session)| (w.as_str(), session.as_str())));
         let every_session: Vec<_> = needs.all_sessions.iter().map(WorkspaceId::as_str).collect();
         let blobs = columns(needs.blobs.iter().map(|(w, digest)| (w.as_str(), digest.as_bytes().as_slice())));
-        let files = columns(needs.files.iter().map(|(w, path)| (w.as_str(), path.as_str().as_bytes())));
         let holdings = columns(needs.holdings.iter().map(|(w, server)| (w.as_str(), server.0)));
-        let values: [Values<'_>; 9] = [
+        let values: [Values<'_>; 8] = [
             &[&batches, &READ_BYTES],
             &[&chains, &CHAIN, &READ_BYTES],
             &[&requests.0, &requests.1],
@@ -199,10 +191,9 @@ impl Prepared {
             &[&sessions.0, &sessions.1],
             &[&every_session],
             &[&blobs.0, &blobs.1],
-            &[&files.0, &files.1],
             &[&holdings.0, &holdings.1],
         ];
-        let [batches, chains, requests, hunks, sessions, every_session, blobs, files, holdings] = values;
+        let [batches, chains, requests, hunks, sessions, every_session, blobs, holdings] = values;
         let answers = tokio::join!(
             biased;
             self.rows(client, 0, batches),
@@ -212,10 +203,9 @@ impl Prepared {
             self.rows(client, 4, sessions),
             self.rows(client, 5, every_session),
             self.rows(client, 6, blobs),
-            self.rows(client, 7, files),
-            self.rows(client, 8, holdings),
+            self.rows(client, 7, holdings),
         );
-        let (batches, chains, requests, hunks, sessions, every_session, blobs, files, holdings) = answers;
+        let (batches, chains, requests, hunks, sessions, every_session, blobs, holdings) = answers;
         Ok(Loaded {
             batches: batches?,
             chains: chains?,
@@ -224,7 +214,6 @@ impl Prepared {
             sessions: sessions?,
             every_session: every_session?,
             blobs: blobs?,
-            files: files?,
             holdings: holdings?,
         })
     }
@@ -280,24 +269,6 @@ fn take(needs: &Needs, loaded: Loaded, rows: &mut Rows) -> Result<(), Fault> {
         rows.holdings.insert((id.clone(), server), get(row, 2)?);
         let since = get::<Option<i64>>(row, 3)?.map(|since| UnixMillis(number(since)));
         rows.held.entry(id).or_insert(since);
-    }
-    take_files(needs, &loaded.files, rows)
-}
-
-fn take_files(needs: &Needs, loaded: &[Row], rows: &mut Rows) -> Result<(), Fault> {
-    let mut found = std::collections::BTreeMap::<(WorkspaceId, DocPath), Vec<(RootedPath, Sha256Digest)>>::new();
-    for row in loaded {
-        let path = |column| {
-            let bytes: &[u8] = get(row, column)?;
-            str::from_utf8(bytes).map_err(|_| Fault::Failed("the path of a file is no text".to_owned()))
-        };
-        let malformed = |_| Fault::Failed("the path of a file is malformed".to_owned());
-        let key = (name(row, 0)?, DocPath::new(path(1)?).map_err(malformed)?);
-        found.entry(key).or_default().push((RootedPath::new(path(2)?).map_err(malformed)?, digest(row, 3)?));
-    }
-    for key in &needs.files {
-        let files = found.remove(key).unwrap_or_default();
-        rows.files.entry(key.clone()).or_insert_with(|| files.into_iter().collect());
     }
     Ok(())
 }

@@ -252,10 +252,7 @@ impl<'a> Import<'a> {
                 let happened = Happened { batch, digest, facts, previous };
                 self.changes.events.push((id, *NewEvent::of(revision, &happened)));
             }
-            Item::File(file) => {
-                *self.changes.names.entry((id.clone(), file.content.sha256)).or_default() += 1;
-                self.changes.files.insert((id, file.path.clone()), Some(file));
-            }
+            Item::File(file) => self.changes.put_file(id, file),
             Item::Blob(BlobRef { sha256, size_bytes }) => {
                 row.added_bytes += column(size_bytes);
                 self.blob = (UploadId(mint::uuid()), 0);

@@ -72,7 +72,6 @@ pub(super) struct Needs {
     /// Workspaces of which every session is needed.
     pub(super) all_sessions: BTreeSet<WorkspaceId>,
     pub(super) blobs: BTreeSet<In<Sha256Digest>>,
-    pub(super) files: BTreeSet<In<DocPath>>,
     /// Workspaces of which it is needed who holds the lease, and whether a server lives.
     pub(super) holdings: BTreeSet<In<ServerId>>,
 }
@@ -123,8 +122,6 @@ pub(super) struct Rows {
     pub(super) sessions: HashMap<In<SessionId>, OfSession>,
     pub(super) all_sessions: HashSet<WorkspaceId>,
     pub(super) blobs: HashMap<In<Sha256Digest>, bool>,
-    /// The files with each key, by path; with the digest of their bytes.
-    pub(super) files: HashMap<In<DocPath>, BTreeMap<RootedPath, Sha256Digest>>,
     /// Whether a server lives that asks for the lease of a workspace.
     pub(super) holdings: HashMap<In<ServerId>, bool>,
     /// Since when the lease of a workspace is held through a server that lives.
@@ -248,19 +245,6 @@ impl Rows {
         }
         if missing.blobs.is_empty() { Ok(()) } else { Err(Stop::Load(Box::new(missing))) }
     }
-
-    /// The files with a key.
-    pub(super) fn with_key(
-        &self,
-        workspace: &WorkspaceId,
-        key: &DocPath,
-    ) -> Result<&BTreeMap<RootedPath, Sha256Digest>, Stop> {
-        let key = (workspace.clone(), key.clone());
-        match self.files.get(&key) {
-            Some(found) => Ok(found),
-            None => load(|needs| _ = needs.files.insert(key)),
-        }
-    }
 }
 
 /// Who holds a lease, as it is written.
@@ -306,7 +290,9 @@ pub(super) enum Put {
     /// A session; `None` removes it.
     Session(In<SessionId>, Option<Vec<u8>>),
     File(WorkspaceId, CloudFile),
-    RemoveFile(In<RootedPath>, DocPath),
+    RemoveFile(In<DocPath>, RootedPath),
+    /// Every file with a key.
+    RemoveFiles(In<DocPath>),
     /// Who holds the lease of a workspace, with this epoch.
     Holding(WorkspaceId, u64, Box<Holding>),
 }
@@ -317,10 +303,16 @@ pub(super) fn vanished() -> Fault {
 }
 
 impl Needs {
+    /// Adds what is missing; answers whether any of it is new.
+    pub(super) fn grow(&mut self, missing: &Self) -> bool {
+        let former = self.clone();
+        self.add(missing.clone());
+        *self != former
+    }
+
     /// Adds what another write needs.
     pub(super) fn add(&mut self, other: Self) {
-        let Self { workspaces, batches, chains, requests, hunks, sessions, all_sessions, blobs, files, holdings } =
-            other;
+        let Self { workspaces, batches, chains, requests, hunks, sessions, all_sessions, blobs, holdings } = other;
         workspaces.into_iter().for_each(|(id, creates)| self.lock(&id, creates));
         self.batches.extend(batches);
         self.chains.extend(chains);
@@ -329,7 +321,6 @@ impl Needs {
         self.sessions.extend(sessions);
         self.all_sessions.extend(all_sessions);
         self.blobs.extend(blobs);
-        self.files.extend(files);
         self.holdings.extend(holdings);
     }
 }

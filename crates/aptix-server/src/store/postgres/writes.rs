@@ -245,26 +245,18 @@ fn put_step(
 }
 
 fn needs_of_files(workspace: &WorkspaceId, files: &[FileUpdate], needs: &mut Needs) {
-    for file in files {
-        needs.files.insert((workspace.clone(), file.doc_path.clone()));
-        needs.blobs.extend(file.content.map(|content| (workspace.clone(), content.sha256)));
-    }
+    needs.blobs.extend(files.iter().filter_map(|file| Some((workspace.clone(), file.content?.sha256))));
 }
 
 /// What takes over files as they are since an event; the bytes of each are there.
 fn put_files(rows: &Rows, workspace: &WorkspaceId, files: &[FileUpdate], revision: Revision) -> Result<Vec<Put>, Stop> {
     rows.are_there(workspace, files.iter().filter_map(|file| Some(file.content?.sha256)))?;
     let mut puts = Vec::new();
-    for file in files {
-        let others = rows.with_key(workspace, &file.doc_path)?;
-        if file.twins == Twins::Gone {
-            let removed =
-                others.keys().map(|path| Put::RemoveFile((workspace.clone(), path.clone()), file.doc_path.clone()));
-            puts.extend(removed);
-        }
+    for file in files.iter().filter(|file| file.twins == Twins::Gone) {
+        puts.push(Put::RemoveFiles((workspace.clone(), file.doc_path.clone())));
     }
     for file in files.iter().filter(|file| file.content.is_none()) {
-        puts.push(Put::RemoveFile((workspace.clone(), file.path.clone()), file.doc_path.clone()));
+        puts.push(Put::RemoveFile((workspace.clone(), file.doc_path.clone()), file.path.clone()));
     }
     for file in files {
         let Some(content) = file.content else { continue };
