@@ -22,7 +22,7 @@ use aptix_server::store::embedded::verify::verify;
 use aptix_server::store::memory::MemoryStore;
 use aptix_server::store::retention::{Age, Limits, Retained, Retention};
 use aptix_server::store::session::ModeChange;
-use aptix_server::store::{BatchSelector, Lease, LocalBatch, Store, StoreError, UploadId};
+use aptix_server::store::{BatchSelector, Lease, LeaseProof, Store, StoreError, UploadId};
 use fjall::{Database, KeyspaceCreateOptions};
 
 use crate::place::healing;
@@ -92,14 +92,8 @@ fn mode(name: &str) -> ModeChange {
 async fn refused(store: &Arc<dyn Store>, name: &str) -> Vec<bool> {
     let (w, (blob, _)) = (|| workspace(name), sample::blob());
     let kept = append_to(store, name).await;
-    let local = LocalBatch {
-        batch: batch(41, name, "r41"),
-        reason: None,
-        reverts: None,
-        lease: aptix_server::store::LeaseProof { epoch: 1, secret: Some(Sha256Digest::EMPTY) },
-        files: Vec::new(),
-        actor: step(&batch(41, name, "r41"), BatchState::Applied).actor,
-    };
+    let lease = LeaseProof { epoch: 1, secret: Some(Sha256Digest::EMPTY) };
+    let local = sample::of_workstation(batch(41, name, "r41"), lease, Vec::new());
     let is = |error: Option<StoreError>| error == Some(StoreError::BeingDeleted { workspace: w() });
     vec![
         is(kept),

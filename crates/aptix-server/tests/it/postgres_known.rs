@@ -15,7 +15,9 @@ use aptix_server::store::fleet::{Granted, Hint};
 use aptix_server::store::postgres::PostgresStore;
 use aptix_server::store::retention::{Age, Limits, Retention};
 use aptix_server::store::session::ModeChange;
-use aptix_server::store::{Appended, BatchSelector, LeaseProof, Store, StoreError, Transition, Transitioned, UploadId};
+use aptix_server::store::{
+    Appended, BatchSelector, LeaseProof, LocalAppended, Store, StoreError, Transition, Transitioned, UploadId,
+};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::Client;
@@ -23,6 +25,7 @@ use tokio_postgres::Client;
 use crate::cluster::Database;
 use crate::fleet_store::{grant, member};
 use crate::postgres_store::{SOON, connect, end, run};
+use crate::sample::of_workstation;
 use crate::store_contract::{append, batch, step, workspace};
 use crate::until::until;
 
@@ -294,6 +297,24 @@ fn mode(request: &str, to: SessionMode) -> ModeChange {
         by: None,
         at: UnixMillis(1),
     }
+}
+
+/// A batch of the workstation whose id is in use, in whatever workspace, is the one that is stored.
+#[tokio::test]
+async fn a_batch_of_the_workstation_that_another_server_stored_is_known() {
+    let Some(Shared { store, other, .. }) = Shared::new().await else { return };
+    store.grant_lease(workspace("w"), Sha256Digest::EMPTY, Vec::new()).await.unwrap();
+    let lease = LeaseProof { epoch: 1, secret: Some(Sha256Digest::EMPTY) };
+    let own = |number, request| store.append_local(of_workstation(batch(number, "w", request), lease, Vec::new()));
+    let theirs = append(&other, batch(2, "v", "theirs")).await;
+    let (known, cost) = trips(&store, own(2, "r2")).await;
+    assert_eq!((known, cost), (Ok(LocalAppended::Known(Box::new(theirs))), 3));
+    let (stored, cost) = trips(&store, own(3, "r3")).await;
+    assert!(matches!(stored, Ok(LocalAppended::New(_))), "{stored:?}");
+    assert_eq!(cost, 1);
+    let (known, cost) = trips(&store, own(3, "r3")).await;
+    assert!(matches!(known, Ok(LocalAppended::Known(_))), "{known:?}");
+    assert_eq!(cost, 2);
 }
 
 /// A session that another server restricted writes nothing, and one that was forgotten begins anew.

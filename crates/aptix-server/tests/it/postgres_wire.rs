@@ -12,7 +12,7 @@ use aptix_model::record::BatchRecord;
 use aptix_model::state::BatchState;
 use aptix_server::store::fleet::Granted;
 use aptix_server::store::postgres::PostgresStore;
-use aptix_server::store::{Store, Transition, Twins, UploadId};
+use aptix_server::store::{LeaseProof, LocalAppended, Store, Transition, Twins, UploadId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use crate::cluster::{self, Cluster};
 use crate::fleet_store::{LONG, grant, member};
 use crate::postgres_known::take;
-use crate::sample::file;
+use crate::sample::{file, of_workstation};
 use crate::store_contract::{append, batch, step, workspace};
 
 /// The database of the test.
@@ -112,7 +112,7 @@ async fn lease(store: &PostgresStore, secret: u8) {
     assert_eq!(store.take_lease(grant(1, secret, held)).await, Ok(Granted::Epoch(u64::from(secret))));
 }
 
-/// An append, a lease, and each step of a batch up to a report with files is one thing that is sent and waited for, with one commit.
+/// An append, a lease, each step of a batch up to a report with files, and a batch of the workstation is one thing that is sent and waited for, with one commit.
 #[tokio::test]
 async fn each_write_of_a_life_is_sent_and_waited_for_once() {
     let Some(cluster) = Cluster::start() else { return };
@@ -136,13 +136,18 @@ async fn each_write_of_a_life_is_sent_and_waited_for_once() {
         let (stored, of_approval) = wire.cost(take(&store, step(&stored, BatchState::Approved))).await;
         let (stored, of_delivery) = wire.cost(take(&store, step(&stored, BatchState::Preparing))).await;
         let (_, of_report) = wire.cost(take(&store, report(&stored))).await;
-        let costs = [of_append, of_lease, of_approval, of_delivery, of_report];
+        let own = batch(1000 + u128::from(number), "w", &format!("own{number}"));
+        let lease = LeaseProof { epoch: number.into(), secret: Some(Sha256Digest::from_bytes([number; 32])) };
+        let own = of_workstation(own, lease, vec![file("app/own.txt", Some(blob), Twins::MayExist)]);
+        let (own, of_local) = wire.cost(store.append_local(own)).await;
+        assert!(matches!(own, Ok(LocalAppended::New(_))), "{own:?}");
+        let costs = [of_append, of_lease, of_approval, of_delivery, of_report, of_local];
         let asked = [store.asked().round_trips - counted.round_trips, store.asked().commits - counted.commits];
-        assert!(number < 3 || costs == [[1, 1]; 5], "{costs:?}");
-        assert!(number < 3 || asked == [5, 5], "it counts as much itself: {asked:?}");
+        assert!(number < 3 || costs == [[1, 1]; 6], "{costs:?}");
+        assert!(number < 3 || asked == [6, 6], "it counts as much itself: {asked:?}");
     }
     let listed = store.files(workspace("w"), None, 10).await.unwrap();
-    assert_eq!(listed.len(), 1);
+    assert_eq!(listed.len(), 2);
     // Writes that wait for each other share commits.
     let new = (100..164).map(|number| {
         let store = Arc::clone(&store);

@@ -14,7 +14,7 @@ use aptix_model::state::BatchState;
 use aptix_model::token::{Ended, Ending, Role, Scope, Token};
 use aptix_server::store::access::{KeptToken, TokenAdded};
 use aptix_server::store::session::{ModeChange, ModeChanged};
-use aptix_server::store::{FileUpdate, Store, Transition, Transitioned, Twins, UploadId};
+use aptix_server::store::{FileUpdate, LeaseProof, LocalBatch, Store, Transition, Transitioned, Twins, UploadId};
 use sha2::{Digest, Sha256};
 
 use crate::store_contract::{append, batch, prepared, step, workspace};
@@ -30,6 +30,13 @@ pub(crate) fn blob() -> (BlobRef, Vec<u8>) {
 pub(crate) fn file(path: &str, content: Option<BlobRef>, twins: Twins) -> FileUpdate {
     let doc_path = DocPath::new(&path.to_lowercase()).unwrap();
     FileUpdate { path: RootedPath::new(path).unwrap(), doc_path, content, twins }
+}
+
+/// A batch that the workstation carried out by itself, which left these files.
+pub(crate) fn of_workstation(batch: BatchRecord, lease: LeaseProof, files: Vec<FileUpdate>) -> LocalBatch {
+    let batch = BatchRecord { state: BatchState::Applied, ..batch };
+    let Transition { actor, reason, .. } = step(&batch, BatchState::Applied);
+    LocalBatch { batch, actor, reason, reverts: None, lease, files }
 }
 
 /// A token of this name.

@@ -25,6 +25,7 @@ const WORKSPACES: &str = "WITH locked AS (SELECT name, known, deleting, newest, 
 const BATCHES: &str = "SELECT check_known(NOT EXISTS (SELECT FROM unnest($1::uuid[], $2::text[], $3::bytea[]) \
         AS n(id, workspace, progress) LEFT JOIN current_batches b ON b.id = n.id \
     WHERE (b.workspace, b.progress, b.has_content) IS DISTINCT FROM (n.workspace, n.progress, true)))";
+const NEW_BATCHES: &str = "SELECT check_known(NOT EXISTS (SELECT FROM batches WHERE id = ANY($1::uuid[])))";
 const SESSIONS: &str = "SELECT check_known(NOT EXISTS (SELECT FROM unnest($1::text[], $2::text[], $3::bytea[]) \
         AS n(workspace, session, record) LEFT JOIN sessions s USING (workspace, session) \
     WHERE s.record IS DISTINCT FROM n.record))";
@@ -39,8 +40,8 @@ const HOLDINGS: &str = "SELECT check_known(NOT EXISTS (SELECT FROM unnest($1::te
     OR EXISTS (SELECT FROM leases l JOIN servers s ON s.id = l.server AND s.until > clock_timestamp() \
         WHERE l.workspace = n.workspace AND l.server <> n.server)))";
 
-/// The values that writes decided by without reading them. They also decided by [`Needs`]: no request of it is used, every blob is there,
-/// every server lives, and no agent of another one holds a lease.
+/// The values that writes decided by without reading them. They also decided by [`Needs`]: no id of it names a batch, no request
+/// is used, every blob is there, every server lives, and no agent of another one holds a lease.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Expected {
     pub(super) workspaces: BTreeMap<WorkspaceId, Workspace>,
@@ -78,7 +79,8 @@ pub(super) fn plan<'a>(plan: &mut Plan<'a>, needs: &'a Needs, expected: &'a Expe
         values(sessions.values().map(Option::as_deref)),
     ];
     plan.add(SESSIONS, sessions.len(), of_sessions);
-    let Needs { requests, blobs, holdings, .. } = needs;
+    let Needs { new_batches, requests, blobs, holdings, .. } = needs;
+    plan.add(NEW_BATCHES, new_batches.len(), vec![values(new_batches.iter().map(|id| id.0))]);
     let of_requests = vec![
         values(requests.iter().map(|(workspace, _)| workspace.as_str())),
         values(requests.iter().map(|(_, request)| request.as_str())),

@@ -89,13 +89,25 @@ impl Known {
     }
 
     fn try_expect(&mut self, needs: &Needs, rows: &mut Rows, expected: &mut Expected) -> Option<()> {
-        let Needs { workspaces, batches, chains, requests, hunks, sessions, all_sessions, blobs, holdings } = needs;
+        let Needs {
+            workspaces,
+            batches,
+            new_batches,
+            chains,
+            requests,
+            hunks,
+            sessions,
+            all_sessions,
+            blobs,
+            holdings,
+        } = needs;
         if !(chains.is_empty() && hunks.is_empty() && all_sessions.is_empty()) {
             return None;
         }
         // Before any of them is copied.
         let is_used = requests.iter().any(|key| self.rows.contains_key(&Key::Request(key.clone())));
-        if is_used || !batches.iter().all(|id| self.rows.contains_key(&Key::Batch(*id))) {
+        let mut is_known = |id: &BatchId| self.rows.contains_key(&Key::Batch(*id));
+        if is_used || !batches.iter().all(&mut is_known) || new_batches.iter().any(is_known) {
             return None;
         }
         for id in workspaces.keys() {
@@ -109,6 +121,9 @@ impl Known {
             expected.workspaces.get(workspace)?;
             expected.batches.insert(*id, (workspace.clone(), batch.progress.clone()));
             rows.batches.entry(*id).or_insert_with(|| Found::Batch(batch.clone()));
+        }
+        for id in new_batches {
+            rows.batches.entry(*id).or_insert(Found::None);
         }
         for key in sessions {
             let Row::Session(record) = self.used(Key::Session(key.clone()))? else { return None };

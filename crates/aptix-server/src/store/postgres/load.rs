@@ -151,7 +151,7 @@ struct Prepared(Vec<Option<tokio_postgres::Statement>>);
 impl Prepared {
     async fn of(client: &Lent, needs: &Needs) -> Result<Self, Fault> {
         let wanted = [
-            (!needs.batches.is_empty(), BATCHES),
+            (!(needs.batches.is_empty() && needs.new_batches.is_empty()), BATCHES),
             (!needs.chains.is_empty(), CHAINS),
             (!needs.requests.is_empty(), REQUESTS),
             (!needs.hunks.is_empty(), HUNKS),
@@ -175,7 +175,7 @@ impl Prepared {
     }
 
     async fn send(&self, client: &Lent, needs: &Needs) -> Result<Loaded, Fault> {
-        let batches: Vec<Uuid> = needs.batches.iter().map(|id| id.0).collect();
+        let batches: Vec<Uuid> = needs.batches.iter().chain(&needs.new_batches).map(|id| id.0).collect();
         let chains: Vec<Uuid> = needs.chains.iter().map(|id| id.0).collect();
         let requests = columns(needs.requests.iter().map(|(w, request)| (w.as_str(), request.as_str())));
         let hunks = columns(needs.hunks.iter().map(|(w, hunk)| (w.as_str(), hunk.0)));
@@ -237,7 +237,7 @@ fn take(needs: &Needs, loaded: Loaded, rows: &mut Rows) -> Result<(), Fault> {
             rows.large_chains.insert(root);
         }
     }
-    for id in needs.batches.iter().chain(&needs.chains) {
+    for id in needs.batches.iter().chain(&needs.new_batches).chain(&needs.chains) {
         rows.batches.entry(*id).or_insert(Found::None);
     }
     for row in &loaded.requests {

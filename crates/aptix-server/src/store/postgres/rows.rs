@@ -64,6 +64,8 @@ pub(super) struct Needs {
     /// Workspaces that are locked; `true` for one that is created if there is none.
     pub(super) workspaces: BTreeMap<WorkspaceId, bool>,
     pub(super) batches: BTreeSet<BatchId>,
+    /// Ids under which batches are to be stored. It is expected that none is.
+    pub(super) new_batches: BTreeSet<BatchId>,
     /// Batches, with those that they take back, and those that these take back.
     pub(super) chains: BTreeSet<BatchId>,
     pub(super) requests: BTreeSet<In<RequestId>>,
@@ -312,9 +314,11 @@ impl Needs {
 
     /// Adds what another write needs.
     pub(super) fn add(&mut self, other: Self) {
-        let Self { workspaces, batches, chains, requests, hunks, sessions, all_sessions, blobs, holdings } = other;
+        let Self { workspaces, batches, new_batches, chains, requests, hunks, sessions, all_sessions, blobs, holdings } =
+            other;
         workspaces.into_iter().for_each(|(id, creates)| self.lock(&id, creates));
         self.batches.extend(batches);
+        self.new_batches.extend(new_batches);
         self.chains.extend(chains);
         self.requests.extend(requests);
         self.hunks.extend(hunks);

@@ -99,7 +99,7 @@ pub(super) fn needs_of_local(local: &LocalBatch, needs: &mut Needs) {
     let workspace = &local.batch.workspace;
     needs.lock(workspace, true);
     needs.requests.insert((workspace.clone(), local.batch.request_id.clone()));
-    needs.batches.insert(local.batch.id);
+    needs.new_batches.insert(local.batch.id);
     needs.chains.extend(local.reverts);
     needs_of_files(workspace, &local.files, needs);
 }
