@@ -3,25 +3,35 @@
 
 use std::sync::Arc;
 
-use aptix_model::batch::{Content, CreateFile, FileEdit};
+use aptix_model::batch::{BlobRef, Content, CreateFile, FileEdit};
+use aptix_model::digest::Sha256Digest;
 use aptix_model::id::Uuid;
 use aptix_model::record::BatchRecord;
+use aptix_model::report::Report;
+use aptix_model::state::BatchState;
 use aptix_server::store::postgres::PostgresStore;
+use aptix_server::store::{Store, Transition, Twins, UploadId};
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 
 use crate::cluster::{self, Cluster};
+use crate::postgres_known::take;
 use crate::postgres_store::end;
-use crate::store_contract::{append, batch};
+use crate::sample::file;
+use crate::store_contract::{append, batch, step};
 
 /// The database of the test.
 const NAME: &str = "wal";
 
+/// Bytes of the newest batch and of the newest report.
+const CONTENT: &str = "SELECT octet_length(content) FROM batches ORDER BY first DESC LIMIT 1";
+const PROGRESS: &str = "SELECT octet_length(progress) FROM batch_states ORDER BY newest DESC LIMIT 1";
+
 /// How many batches are written at once, or one after the other.
-const MANY: usize = 64;
+const MANY: usize = 128;
 
 /// Bytes of text in a batch.
-const SIZES: [usize; 5] = [1, 1 << 10, 4 << 10, 64 << 10, 1 << 20];
+const SIZES: [usize; 5] = [16, 1 << 10, 4 << 10, 64 << 10, 1 << 20];
 
 /// Text that PostgreSQL cannot compress.
 fn noise(seed: u128, bytes: usize) -> String {
@@ -58,49 +68,103 @@ async fn each<T, F: Future<Output = BatchRecord> + Send + 'static>(
     done
 }
 
-/// What batches cost.
-#[derive(Debug)]
-#[expect(dead_code, reason = "one that is too high is shown with what it is of")]
-struct Cost {
-    at_once: bool,
-    /// Bytes of the record of the content of one.
-    content: u64,
-    /// Bytes of log to store one.
-    append: u64,
-    /// Bytes of log until it is reported as applied.
-    life: u64,
+/// Reads how far PostgreSQL's log has come.
+struct Meter<'c> {
+    cluster: &'c Cluster,
+    position: u64,
 }
 
-/// Stores batches with so many bytes of text, and reports them as applied.
+impl<'c> Meter<'c> {
+    fn new(cluster: &'c Cluster) -> Self {
+        let mut meter = Self { cluster, position: 0 };
+        meter.spent();
+        meter
+    }
+
+    fn ask(&self, sql: &str) -> u64 {
+        self.cluster.sql(NAME, sql).parse().unwrap()
+    }
+
+    /// How many bytes were logged since this was asked last.
+    fn spent(&mut self) -> u64 {
+        let position = self.ask("SELECT pg_current_wal_insert_lsn() - '0/0'");
+        position - std::mem::replace(&mut self.position, position)
+    }
+}
+
+/// What one write costs.
+#[derive(Debug)]
+struct Cost {
+    what: &'static str,
+    /// Bytes of what it writes, as it is given.
+    content: u64,
+    /// Bytes of log.
+    log: u64,
+}
+
+/// What each write of batches with so many bytes of text costs, up to the report that one was applied: with a diff and a file of as many
+/// bytes, and without.
 async fn measure(
     cluster: &Cluster,
     store: &Arc<PostgresStore>,
     numbers: std::ops::Range<u128>,
     bytes: usize,
     at_once: bool,
-) -> Cost {
-    let ask = |sql: &str| cluster.sql(NAME, sql).parse::<u64>().unwrap();
-    let position = || ask("SELECT pg_current_wal_insert_lsn() - '0/0'");
-    let new: Vec<_> = numbers.map(|number| sized(number, bytes)).collect();
-    let (count, before) = (new.len() as u64, position());
-    let stored = each(at_once, new, |new| {
+) -> [Cost; 4] {
+    let (mut meter, count) = (Meter::new(cluster), numbers.clone().count() as u64);
+    let short = (numbers.end..numbers.end + MANY as u128).map(|number| sized(number, SIZES[0])).collect();
+    let new = numbers.map(|number| sized(number, bytes)).collect();
+    let append_one = |new| {
         let store = Arc::clone(store);
         async move { append(&store, new).await }
-    });
-    let stored = stored.await;
-    let between = position();
-    let ended = each(at_once, stored, |stored| {
+    };
+    let stored = each(at_once, new, append_one).await;
+    let (log, content) = (meter.spent() / count, meter.ask(CONTENT));
+    let of_append = Cost { what: "append", content, log };
+    let upload_one = |stored: BatchRecord| {
+        let store = Arc::clone(store);
+        async move {
+            let (upload, (blob, text)) = (UploadId(stored.id.0), left(&stored, bytes));
+            store.put_chunk(upload, 0, text.into()).await.unwrap();
+            store.commit_upload(upload, stored.workspace.clone(), blob).await.unwrap();
+            stored
+        }
+    };
+    let stored = each(at_once, stored, upload_one).await;
+    let of_upload = Cost { what: "upload", content: bytes as u64, log: meter.spent() / count };
+    let report_one = |stored: BatchRecord| {
+        let store = Arc::clone(store);
+        async move {
+            let (blob, diff) = left(&stored, bytes);
+            let files = vec![file(&format!("app/src/module_{}/lib.rs", stored.revision.0), Some(blob), Twins::Gone)];
+            let step = step(&stored, BatchState::Applied);
+            let report = Some(Report { diff, ..step.report.unwrap() });
+            take(&store, Transition { files, report, ..step }).await
+        }
+    };
+    each(at_once, stored, report_one).await;
+    let (log, content) = (meter.spent() / count, meter.ask(PROGRESS));
+    let of_report = Cost { what: "report of a file", content, log };
+    let stored = each(at_once, short, append_one).await;
+    meter.spent();
+    let end_one = |stored| {
         let store = Arc::clone(store);
         async move { end(&store, &stored).await }
-    });
-    ended.await;
-    let after = position();
-    let content = ask("SELECT octet_length(content) FROM batches ORDER BY first DESC LIMIT 1");
-    Cost { at_once, content, append: (between - before) / count, life: (after - before) / count }
+    };
+    each(at_once, stored, end_one).await;
+    let (log, content) = (meter.spent() / MANY as u64, meter.ask(PROGRESS));
+    [of_append, of_upload, of_report, Cost { what: "report", content, log }]
 }
 
-/// A batch takes at most 1.5 times its content and 1 KiB of log when it is stored, and 1 KiB more until its agent has reported it: alone,
-/// and in a group.
+/// The file that a batch leaves, and its bytes.
+fn left(stored: &BatchRecord, bytes: usize) -> (BlobRef, String) {
+    let text = noise(!stored.id.0.as_u128(), bytes);
+    let sha256 = Sha256Digest::from_bytes(Sha256::digest(&text).into());
+    (BlobRef { sha256, size_bytes: bytes as u64 }, text)
+}
+
+/// Each write of a batch takes at most 1.5 times what it writes and 1 KiB of log, alone and in a group; the upload and the report of a file
+/// below 4 KiB, which has many rows, 1 KiB more.
 #[tokio::test]
 async fn a_batch_takes_little_more_log_than_its_content() {
     let Some(cluster) = Cluster::start() else { return };
@@ -112,15 +176,17 @@ async fn a_batch_takes_little_more_log_than_its_content() {
     let store = Arc::new(cluster::open(&cluster.address(NAME)).await);
     // The first ones create tables' first pages, the workspace and the session.
     let mut first = 1;
-    measure(&cluster, &store, first..first + 2 * MANY as u128, 1, true).await;
+    measure(&cluster, &store, first..first + 2 * MANY as u128, SIZES[0], true).await;
     for bytes in SIZES {
         for at_once in [false, true] {
             first += 1000;
-            let count = if at_once || bytes <= 4 << 10 { MANY } else { 4 };
-            let cost = measure(&cluster, &store, first..first + count as u128, bytes, at_once).await;
-            let Cost { content, append, life, .. } = cost;
-            assert!(append <= content * 3 / 2 + 1024, "{cost:?}");
-            assert!(life <= content * 3 / 2 + 2048, "{cost:?}");
+            let count = if bytes <= 4 << 10 { MANY } else { 8 };
+            let costs = measure(&cluster, &store, first..first + count as u128, bytes, at_once).await;
+            for cost in &costs {
+                let has_file = matches!(cost.what, "upload" | "report of a file");
+                let more = if has_file && bytes < 4 << 10 { 2048 } else { 1024 };
+                assert!(cost.log <= cost.content * 3 / 2 + more, "{cost:?} of {bytes} bytes, at once: {at_once}");
+            }
         }
     }
 }

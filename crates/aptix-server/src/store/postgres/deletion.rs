@@ -50,13 +50,13 @@ pub(super) async fn begin(
     Ok(Some(names))
 }
 
-/// The tables that are emptied of a workspace, with the columns that name a row.
+/// The tables that are emptied of a workspace, with what names a row of it.
 const TABLES: [(&str, &str); 5] = [
     ("events", "revision"),
     ("freed_requests", "request"),
     ("hunks", "hunk"),
     ("sessions", "session"),
-    ("files", "path_key"),
+    ("files", "sha256(path)"),
 ];
 
 /// Removes a bounded part of a workspace that is being deleted; `None` if it is not.

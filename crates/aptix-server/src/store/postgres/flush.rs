@@ -53,9 +53,9 @@ const NO_SESSIONS: &str = "DELETE FROM sessions s USING unnest($1::text[], $2::t
     WHERE s.workspace = n.workspace AND s.session = n.session";
 /// Removes files by their paths, and those with some keys that are not named; counts for each blob how many fewer name it.
 const NO_FILES: &str = "WITH gone AS (DELETE FROM files f USING unnest($1::text[], $2::bytea[]) AS n(workspace, path) \
-        WHERE f.workspace = n.workspace AND f.path_key = sha256(n.path) RETURNING f.workspace, f.digest), \
+        WHERE f.workspace = n.workspace AND sha256(f.path) = sha256(n.path) RETURNING f.workspace, f.digest), \
     twins AS (DELETE FROM files f USING unnest($3::text[], $4::bytea[]) AS n(workspace, doc_path) \
-        WHERE f.workspace = n.workspace AND f.doc_key = sha256(n.doc_path) AND f.doc_path = n.doc_path \
+        WHERE f.workspace = n.workspace AND sha256(f.doc_path) = sha256(n.doc_path) AND f.doc_path = n.doc_path \
         AND NOT EXISTS (SELECT FROM unnest($5::text[], $6::bytea[]) AS named(workspace, path) \
             WHERE named.workspace = f.workspace AND named.path = f.path) RETURNING f.workspace, f.digest), \
     counted AS (SELECT workspace, digest, count(*) AS fewer \
@@ -64,9 +64,9 @@ const NO_FILES: &str = "WITH gone AS (DELETE FROM files f USING unnest($1::text[
 /// Writes files; counts for each blob how many more or fewer name it.
 const FILES: &str = "WITH n AS (SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[]) \
         AS n(workspace, path, doc_path, digest, record)), \
-    former AS (SELECT f.workspace, f.path, f.digest FROM n JOIN files f ON f.workspace = n.workspace AND f.path_key = sha256(n.path)), \
+    former AS (SELECT f.workspace, f.path, f.digest FROM n JOIN files f ON f.workspace = n.workspace AND sha256(f.path) = sha256(n.path)), \
     changed AS (UPDATE files f SET doc_path = n.doc_path, digest = n.digest, record = n.record FROM n \
-        WHERE f.workspace = n.workspace AND f.path_key = sha256(n.path)), \
+        WHERE f.workspace = n.workspace AND sha256(f.path) = sha256(n.path)), \
     added AS (INSERT INTO files (workspace, path, doc_path, digest, record) SELECT * FROM n \
         WHERE NOT EXISTS (SELECT FROM former f WHERE f.workspace = n.workspace AND f.path = n.path)), \
     counted AS (SELECT workspace, digest, sum(more) AS more FROM (SELECT workspace, digest, 1 AS more FROM n \

@@ -231,18 +231,15 @@ CREATE TABLE sessions (
 -- A path may be longer than an entry of an index: files are found by a digest of it, and sorted by how it begins.
 CREATE TABLE files (
     workspace text COLLATE "C" NOT NULL,
-    path_key bytea NOT NULL GENERATED ALWAYS AS (sha256(path)) STORED,
-    doc_key bytea NOT NULL GENERATED ALWAYS AS (sha256(doc_path)) STORED,
-    head bytea NOT NULL GENERATED ALWAYS AS (substring(path FROM 1 FOR 1000)) STORED,
     path bytea NOT NULL,
     doc_path bytea NOT NULL,
     digest bytea NOT NULL,
-    record bytea NOT NULL,
-    PRIMARY KEY (workspace, path_key)
+    record bytea NOT NULL
 );
 
-CREATE INDEX files_by_key ON files (workspace, doc_key);
-CREATE INDEX files_in_order ON files (workspace, head);
+CREATE UNIQUE INDEX files_by_path ON files (workspace, sha256(path));
+CREATE INDEX files_by_key ON files (workspace, sha256(doc_path));
+CREATE INDEX files_in_order ON files (workspace, substring(path FROM 1 FOR 1000));
 
 CREATE TABLE tokens (
     name text COLLATE "C" PRIMARY KEY,
@@ -307,8 +304,6 @@ CREATE TABLE chunks (
     CHECK (num_nonnulls(bytes, object) = 1),
     PRIMARY KEY (upload, index)
 );
-
-ALTER TABLE chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
 -- Ends the transaction of a group whose rows are not as the server expects them. Its statements are sent together, so that those behind
 -- a BEGIN that failed would each be a transaction of its own: then it has them all fail, and the server gives up the connection.
