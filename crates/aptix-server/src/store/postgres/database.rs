@@ -1,5 +1,6 @@
 //! The database as every part of the store uses it: reads, and transactions that write.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -291,9 +292,19 @@ impl Transaction<'_> {
         Ok(self.client.object()?.execute(&statement, values).await?)
     }
 
-    /// This server, as it names itself in what it writes.
-    pub(super) const fn writer(&self) -> Uuid {
-        self.database.writer
+    /// The rows that several statements answer. They are sent together, and carried out in their order.
+    ///
+    /// # Errors
+    /// The first failure: it is the cause of those that follow.
+    pub(super) async fn all<const N: usize>(&self, asked: [(&str, Values<'_>); N]) -> Result<[Vec<Row>; N], Fault> {
+        let mut sent = Vec::<Pin<Box<dyn Future<Output = _> + Send + '_>>>::with_capacity(N);
+        let object = self.client.object()?;
+        for (sql, values) in asked {
+            let statement = self.client.statement(sql).await?;
+            sent.push(Box::pin(async move { object.query(&statement, values).await }));
+        }
+        let answers = together(sent).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        answers.try_into().map_err(|_| Fault::Failed("a statement has no answer".to_owned()))
     }
 
     /// The connection.
@@ -314,4 +325,23 @@ impl Transaction<'_> {
         self.client.is_idle = true;
         Ok(())
     }
+}
+
+/// Polls all futures in their order until each is done: statements are sent in the order in which they are polled first.
+pub(super) async fn together<T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
+    let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        let mut is_pending = false;
+        for (future, done) in futures.iter_mut().zip(&mut done) {
+            if done.is_none() {
+                match future.as_mut().poll(context) {
+                    std::task::Poll::Ready(answer) => *done = Some(answer),
+                    std::task::Poll::Pending => is_pending = true,
+                }
+            }
+        }
+        if is_pending { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+    })
+    .await;
+    done.into_iter().flatten().collect()
 }

@@ -8,7 +8,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Statement};
 
 use super::changes::{ChangedBatch, Changes, Columns, NewBatch, OfKey};
-use super::database::Lent;
+use super::database::{Lent, together};
 use super::fault::Fault;
 use super::numbers::column;
 use super::rows::NewEvent;
@@ -143,25 +143,6 @@ pub(super) async fn write(client: &Lent, changes: &Changes, seen: i64, end: Opti
     let mut plan = Plan::default();
     plan.add_changes(changes, seen);
     plan.send(client, None, end).await
-}
-
-/// Polls all futures in their order until each is done: statements are sent in the order in which they are polled first.
-async fn together<T>(mut futures: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
-    let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
-    std::future::poll_fn(|context| {
-        let mut is_pending = false;
-        for (future, done) in futures.iter_mut().zip(&mut done) {
-            if done.is_none() {
-                match future.as_mut().poll(context) {
-                    std::task::Poll::Ready(answer) => *done = Some(answer),
-                    std::task::Poll::Pending => is_pending = true,
-                }
-            }
-        }
-        if is_pending { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
-    })
-    .await;
-    done.into_iter().flatten().collect()
 }
 
 fn plan_workspaces<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {

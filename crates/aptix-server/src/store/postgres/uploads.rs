@@ -27,11 +27,12 @@ pub(super) fn until(now: UnixMillis) -> i64 {
     column(now.0.saturating_add(NOTED))
 }
 
-/// Locks the row of a workspace; creates it if there is none. One that is being deleted takes no write.
-pub(super) async fn lock(transaction: &Transaction<'_>, workspace: &WorkspaceId) -> Result<(), Fault> {
-    let create = "INSERT INTO workspaces (name) VALUES ($1) ON CONFLICT DO NOTHING";
-    transaction.change(create, &[&workspace.as_str()]).await?;
-    match lock_found(transaction, workspace).await? {
+const CREATE: &str = "INSERT INTO workspaces (name) VALUES ($1) ON CONFLICT DO NOTHING";
+const LOCK: &str = "SELECT deleting FROM workspaces WHERE name = $1 FOR NO KEY UPDATE";
+
+/// Refuses to write in a workspace that is being deleted, by what [`LOCK`] answered.
+fn admit(workspace: &WorkspaceId, locked: &[Row]) -> Result<(), Fault> {
+    match locked.first().map(|row| get(row, 0)).transpose()? {
         Some(false) => Ok(()),
         Some(true) => Err(StoreError::BeingDeleted { workspace: workspace.clone() }.into()),
         None => Err(vanished()),
@@ -40,8 +41,7 @@ pub(super) async fn lock(transaction: &Transaction<'_>, workspace: &WorkspaceId)
 
 /// Locks the row of a workspace, if there is one; answers whether it is being deleted.
 pub(super) async fn lock_found(transaction: &Transaction<'_>, workspace: &WorkspaceId) -> Result<Option<bool>, Fault> {
-    let sql = "SELECT deleting FROM workspaces WHERE name = $1 FOR NO KEY UPDATE";
-    let found = transaction.row(sql, &[&workspace.as_str()]).await?;
+    let found = transaction.row(LOCK, &[&workspace.as_str()]).await?;
     found.map(|row| get(&row, 0)).transpose()
 }
 
@@ -50,6 +50,12 @@ pub(super) async fn use_bytes(transaction: &Transaction<'_>, workspace: &Workspa
     let sql = "UPDATE workspaces SET used_bytes = greatest(used_bytes + $2, 0) WHERE name = $1";
     transaction.change(sql, &[&workspace.as_str(), &more]).await.map(drop)
 }
+
+/// Ends that an upload can be resumed, if it can, and has the workspace use so many bytes more for what it became.
+const RELEASE: &str = "WITH released AS (UPDATE uploads SET workspace = NULL, digest = NULL \
+        WHERE id = $1 AND workspace = $2 AND digest = $3 AND writer = $4 RETURNING size), \
+    changed AS (SELECT $5 - coalesce(sum(size), 0)::bigint AS more FROM released) \
+    UPDATE workspaces SET used_bytes = greatest(used_bytes + c.more, 0) FROM changed c WHERE name = $2 AND c.more <> 0";
 
 const UNCLAIM: &str = "UPDATE uploads SET workspace = NULL, digest = NULL, dropped = dropped OR $3 \
     WHERE workspace = $1 AND digest = $2";
@@ -62,12 +68,13 @@ pub(super) async fn claim(
     blob: BlobRef,
 ) -> Result<(), Fault> {
     let transaction = database.begin().await?;
-    lock(&transaction, workspace).await?;
     let (w, sha256) = (workspace.as_str(), blob.sha256.as_bytes().as_slice());
     let former = "SELECT id, size FROM uploads WHERE workspace = $1 AND digest = $2 FOR UPDATE";
-    let former = transaction.row(former, &[&w, &sha256]).await?;
-    let replaced = former.as_ref().map_or(Ok(0), |row| get::<i64>(row, 1))?;
-    let is_other = former.as_ref().map_or(Ok(false), |row| get(row, 0).map(|id: uuid::Uuid| id != upload.0))?;
+    let [_, locked, former] = transaction.all([(CREATE, &[&w]), (LOCK, &[&w]), (former, &[&w, &sha256])]).await?;
+    admit(workspace, &locked)?;
+    let former = former.first();
+    let replaced = former.map_or(Ok(0), |row| get::<i64>(row, 1))?;
+    let is_other = former.map_or(Ok(false), |row| get(row, 0).map(|id: uuid::Uuid| id != upload.0))?;
     if is_other {
         transaction.change(UNCLAIM, &[&w, &sha256, &true]).await?;
     }
@@ -88,27 +95,12 @@ pub(super) async fn release(
     digest: Sha256Digest,
 ) -> Result<(), Fault> {
     let transaction = database.begin().await?;
-    lock_found(&transaction, workspace).await?;
-    release_in(&transaction, upload, workspace, digest).await?;
     let drop_it = "UPDATE uploads SET dropped = true WHERE id = $1 AND workspace IS NULL AND writer = $2";
-    transaction.change(drop_it, &[&upload.0, &database.writer]).await?;
+    let (w, sha256, writer) = (workspace.as_str(), digest.as_bytes().as_slice(), database.writer);
+    transaction
+        .all([(LOCK, &[&w]), (RELEASE, &[&upload.0, &w, &sha256, &writer, &0_i64]), (drop_it, &[&upload.0, &writer])])
+        .await?;
     transaction.commit().await
-}
-
-async fn release_in(
-    transaction: &Transaction<'_>,
-    upload: UploadId,
-    workspace: &WorkspaceId,
-    digest: Sha256Digest,
-) -> Result<(), Fault> {
-    let sql = "UPDATE uploads SET workspace = NULL, digest = NULL WHERE id = $1 AND workspace = $2 AND digest = $3 \
-        AND writer = $4 RETURNING size";
-    let writer = transaction.writer();
-    let values: Values<'_> = &[&upload.0, &workspace.as_str(), &digest.as_bytes().as_slice(), &writer];
-    if let Some(row) = transaction.row(sql, values).await? {
-        use_bytes(transaction, workspace, -get::<i64>(&row, 0)?).await?;
-    }
-    Ok(())
 }
 
 /// Begins an upload, unless there is one, or a blob is made of it.
@@ -204,7 +196,7 @@ fn gone() -> Fault {
     StoreError::Failed { action: "keep an upload", cause }.into()
 }
 
-/// Makes an upload the workspace's blob, unless there is one already.
+/// Makes an upload the workspace's blob, unless there is one already. What that is decided by is asked for together, and so is what changes.
 pub(super) async fn commit(
     database: &Database,
     upload: UploadId,
@@ -213,39 +205,41 @@ pub(super) async fn commit(
     now: UnixMillis,
 ) -> Result<(), Fault> {
     let transaction = database.begin().await?;
-    lock(&transaction, workspace).await?;
-    release_in(&transaction, upload, workspace, blob.sha256).await?;
-    let (w, sha256) = (workspace.as_str(), blob.sha256.as_bytes().as_slice());
+    let (w, sha256, id) = (workspace.as_str(), blob.sha256.as_bytes().as_slice(), upload.0);
+    let (writer, size, until) = (database.writer, column(blob.size_bytes), until(now));
     let there = "SELECT 1 FROM blobs WHERE workspace = $1 AND digest = $2";
-    if transaction.row(there, &[&w, &sha256]).await?.is_some() {
+    let held = "SELECT writer = $2 FROM uploads WHERE id = $1 AND NOT dropped FOR UPDATE";
+    let counted = "SELECT count(*), coalesce(max(index) + 1, 0), coalesce(sum(size), 0)::bigint \
+        FROM chunks WHERE upload = $1";
+    let [_, locked, there, held, counted] = transaction
+        .all([(CREATE, &[&w]), (LOCK, &[&w]), (there, &[&w, &sha256]), (held, &[&id, &writer]), (counted, &[&id])])
+        .await?;
+    admit(workspace, &locked)?;
+    if there.is_empty() {
+        if size > 0 {
+            check(&held, &counted, blob.size_bytes)?;
+        }
+        let insert = "INSERT INTO blobs (workspace, digest, upload, size, seen) VALUES ($1, $2, $3, $4, $5)";
+        let release: Values<'_> = &[&id, &w, &sha256, &writer, &size];
+        let kept: Values<'_> = &[&w, &sha256, &id, &size, &until];
+        transaction.all([(RELEASE, release), (insert, kept), ("DELETE FROM uploads WHERE id = $1", &[&id])]).await?;
+    } else {
         let drop_it = "UPDATE uploads SET dropped = true WHERE id = $1 AND writer = $2";
-        transaction.change(drop_it, &[&upload.0, &database.writer]).await?;
         let noted = "UPDATE blobs SET seen = greatest(seen, $3) WHERE workspace = $1 AND digest = $2";
-        transaction.change(noted, &[&w, &sha256, &until(now)]).await?;
-        return transaction.commit().await;
+        let release: Values<'_> = &[&id, &w, &sha256, &writer, &0_i64];
+        transaction.all([(RELEASE, release), (drop_it, &[&id, &writer]), (noted, &[&w, &sha256, &until])]).await?;
     }
-    if blob.size_bytes > 0 {
-        check(&transaction, upload, blob.size_bytes).await?;
-    }
-    let insert = "INSERT INTO blobs (workspace, digest, upload, size, seen) VALUES ($1, $2, $3, $4, $5)";
-    let size = column(blob.size_bytes);
-    transaction.change(insert, &[&w, &sha256, &upload.0, &size, &until(now)]).await?;
-    transaction.change("DELETE FROM uploads WHERE id = $1", &[&upload.0]).await?;
-    use_bytes(&transaction, workspace, size).await?;
     transaction.commit().await
 }
 
-/// Looks whether every chunk of an upload is there.
-async fn check(transaction: &Transaction<'_>, upload: UploadId, size: u64) -> Result<(), Fault> {
-    let lock = "SELECT writer = $2 FROM uploads WHERE id = $1 AND NOT dropped FOR UPDATE";
-    let row = transaction.row(lock, &[&upload.0, &transaction.writer()]).await?.ok_or_else(gone)?;
-    if !get::<Option<bool>>(&row, 0)?.unwrap_or(false) {
+/// Looks whether every chunk of an upload is there, and it is this server's.
+fn check(held: &[Row], counted: &[Row], size: u64) -> Result<(), Fault> {
+    let held = held.first().ok_or_else(gone)?;
+    if !get::<Option<bool>>(held, 0)?.unwrap_or(false) {
         return Err(taken());
     }
-    let counted = "SELECT count(*), coalesce(max(index) + 1, 0), coalesce(sum(size), 0)::bigint \
-        FROM chunks WHERE upload = $1";
-    let row = transaction.row(counted, &[&upload.0]).await?.ok_or_else(gone)?;
-    let (count, next, bytes): (i64, i64, i64) = (get(&row, 0)?, get(&row, 1)?, get(&row, 2)?);
+    let row = counted.first().ok_or_else(gone)?;
+    let (count, next, bytes): (i64, i64, i64) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
     if count == next && number(bytes) == size {
         return Ok(());
     }
