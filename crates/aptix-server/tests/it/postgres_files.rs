@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use aptix_model::batch::BlobRef;
 use aptix_model::digest::Sha256Digest;
@@ -15,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio_util::bytes::Bytes;
 
 use crate::cluster::Database;
-use crate::postgres_store::connect;
+use crate::postgres_store::{connect, run};
 use crate::sample::file;
 use crate::store_contract::{append, batch, step, workspace};
 
@@ -107,4 +108,48 @@ async fn reports_that_share_a_group_leave_the_files_that_each_left() {
         assert_eq!(counted.collect::<BTreeMap<_, _>>(), named, "round {round}");
     }
     assert!(commits < 4 * ROUNDS as u64, "reports share groups: {commits} commits");
+}
+
+/// A file that is reported again keeps its row: PostgreSQL logs less for a change than for a removal and a new row.
+#[tokio::test]
+async fn a_file_that_is_reported_again_keeps_its_row() {
+    let Some(database) = Database::new() else { return };
+    let (store, mut tasks) = (crate::store_contract::with_empty_blob(database.open().await).await, JoinSet::new());
+    let client = connect(&database, &mut tasks).await;
+    let refuse = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''removed''; END'; \
+        CREATE TRIGGER refuse BEFORE DELETE ON files FOR EACH ROW EXECUTE FUNCTION refuse()";
+    run(&client, refuse).await;
+    let empty = BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 0 };
+    let report = async |number, path| {
+        let files = vec![file(path, Some(empty), Twins::Gone)];
+        store.transition(Transition { files, ..step(&stored(&store, number).await, BatchState::Applied) }).await
+    };
+    for number in 1..=3 {
+        assert!(matches!(report(number, "app/a").await, Ok(Transitioned::Done(_))), "{number}");
+    }
+    assert!(report(4, "app/A").await.is_err(), "the other file with its key is removed");
+}
+
+/// A report of many files, all of which are there, takes time in proportion to their number.
+#[tokio::test]
+async fn a_report_of_many_files_takes_no_more_time_for_each() {
+    let Some(database) = Database::new() else { return };
+    let store = crate::store_contract::with_empty_blob(database.open().await).await;
+    let empty = BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 0 };
+    let mut number = 0;
+    let mut took = Vec::new();
+    for count in [500, 10_000] {
+        let mut best = Duration::MAX;
+        for _ in 0..3 {
+            number += 1;
+            let paths = (0..count).map(|file| format!("app/{count}/{file}"));
+            let files = paths.map(|path| file(&path, Some(empty), Twins::Gone)).collect();
+            let report = Transition { files, ..step(&stored(&store, number).await, BatchState::Applied) };
+            let begun = Instant::now();
+            assert!(matches!(store.transition(report).await, Ok(Transitioned::Done(_))));
+            best = best.min(begun.elapsed());
+        }
+        took.push(best);
+    }
+    assert!(took[1] < took[0] * 60, "20 times as many files: {took:?}");
 }

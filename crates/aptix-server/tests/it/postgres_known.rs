@@ -261,9 +261,15 @@ async fn who_holds_a_lease_is_noticed() {
     assert_eq!(take().await, (held.clone(), 3));
     assert_eq!(take().await, (held.clone(), 2), "it is not expected to be free again");
     append(&store, batch(2, "w", "r2")).await;
-    assert_eq!(take().await, (held, 3), "the row is known again");
-    // With the secret of the one that is held it is taken over.
+    assert_eq!(take().await, (held.clone(), 3), "the row is known again");
     append(&store, batch(3, "w", "r3")).await;
+    let mut another = batch(4, "w", "r4");
+    another.origin.session_id = Some("another".to_owned());
+    // One group, which reads the session.
+    let (_, refused) = tokio::join!(append(&store, another), store.take_lease(grant(1, 3, None)));
+    assert_eq!(refused, held);
+    assert_eq!(trips(&store, append(&store, batch(5, "w", "r5"))).await.1, 2, "the row is as good as unknown");
+    // With the secret of the one that is held it is taken over.
     let (granted, cost) = trips(&store, store.take_lease(grant(1, 3, Some(2)))).await;
     assert_eq!((granted, cost), (Ok(Granted::Epoch(3)), 3));
     other.leave(member(2).id).await.unwrap();

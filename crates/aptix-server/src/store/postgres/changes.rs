@@ -9,9 +9,9 @@ use aptix_model::record::{BatchRecord, Source};
 use aptix_model::state::BatchState;
 
 use super::rows::{Batch, Found, Holding, In, NewEvent, Put, Rows, Workspace};
+use crate::store::CloudFile;
 use crate::store::retention::blobs_of;
 use crate::store::session::{self, is_in_flight};
-use crate::store::{CloudFile, UploadId};
 
 /// The columns of a batch that follow from its record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,6 +84,14 @@ pub(super) struct OfKey {
     pub(super) files: BTreeMap<RootedPath, Option<CloudFile>>,
 }
 
+impl OfKey {
+    /// Removes all of them, those too that were named before.
+    fn clear(&mut self) {
+        self.is_cleared = true;
+        self.files.values_mut().for_each(|file| *file = None);
+    }
+}
+
 /// What is written.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
@@ -97,11 +105,9 @@ pub(super) struct Changes {
     pub(super) hunks: BTreeMap<In<FilePatchId>, BatchId>,
     pub(super) sessions: BTreeMap<In<SessionId>, Option<Vec<u8>>>,
     pub(super) files: BTreeMap<In<DocPath>, OfKey>,
-    /// How many batches more name a blob. How many files do is counted where they are written.
+    /// How many more batches name a blob. How many files do is counted where they are written.
     pub(super) names: BTreeMap<In<Sha256Digest>, i64>,
     pub(super) batch_blobs: BTreeMap<(BatchId, Sha256Digest), u64>,
-    /// Blobs, with their size and the upload that their bytes came by.
-    pub(super) blobs: BTreeMap<In<Sha256Digest>, (UploadId, u64)>,
     /// Who holds the lease of a workspace, with which epoch.
     pub(super) holdings: BTreeMap<WorkspaceId, (u64, Holding)>,
 }
@@ -151,7 +157,7 @@ impl Changes {
                 }
                 Put::File(workspace, file) => self.put_file(workspace, file),
                 Put::RemoveFile(key, path) => drop(self.files.entry(key).or_default().files.insert(path, None)),
-                Put::RemoveFiles(key) => drop(self.files.insert(key, OfKey { is_cleared: true, ..OfKey::default() })),
+                Put::RemoveFiles(key) => self.files.entry(key).or_default().clear(),
                 Put::Holding(workspace, epoch, holding) => {
                     // It is this server's own from now on.
                     rows.held.insert(workspace.clone(), None);

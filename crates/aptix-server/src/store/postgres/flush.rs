@@ -51,30 +51,42 @@ const SESSIONS: &str = "INSERT INTO sessions (workspace, session, record) \
     ON CONFLICT (workspace, session) DO UPDATE SET record = excluded.record";
 const NO_SESSIONS: &str = "DELETE FROM sessions s USING unnest($1::text[], $2::text[]) AS n(workspace, session) \
     WHERE s.workspace = n.workspace AND s.session = n.session";
-/// Removes files by their paths, and those with some keys that are not named; counts for each blob how many fewer name it.
-const NO_FILES: &str = "WITH gone AS (DELETE FROM files f USING unnest($1::text[], $2::bytea[]) AS n(workspace, path) \
-        WHERE f.workspace = n.workspace AND sha256(f.path) = sha256(n.path) RETURNING f.workspace, f.digest), \
-    twins AS (DELETE FROM files f USING unnest($3::text[], $4::bytea[]) AS n(workspace, doc_path) \
-        WHERE f.workspace = n.workspace AND sha256(f.doc_path) = sha256(n.doc_path) AND f.doc_path = n.doc_path \
-        AND NOT EXISTS (SELECT FROM unnest($5::text[], $6::bytea[]) AS named(workspace, path) \
-            WHERE named.workspace = f.workspace AND named.path = f.path) RETURNING f.workspace, f.digest), \
-    counted AS (SELECT workspace, digest, count(*) AS fewer \
-        FROM (SELECT * FROM gone UNION ALL SELECT * FROM twins) AS removed GROUP BY workspace, digest) \
-    UPDATE blobs b SET names = b.names - c.fewer FROM counted c WHERE b.workspace = c.workspace AND b.digest = c.digest";
-/// Writes files; counts for each blob how many more or fewer name it.
-const FILES: &str = "WITH n AS (SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[]) \
+/// Counts how many more or fewer files name each blob, by the rows `named`.
+macro_rules! count_names {
+    () => {
+        "counted AS (SELECT workspace, digest, sum(more) AS more FROM named GROUP BY workspace, digest HAVING sum(more) <> 0) \
+        UPDATE blobs b SET names = b.names + c.more FROM counted c CROSS JOIN LATERAL \
+            (SELECT b.ctid AS place FROM blobs b WHERE b.workspace = c.workspace AND b.digest = c.digest OFFSET 0) AS p \
+        WHERE b.ctid = p.place"
+    };
+}
+
+/// Removes the files with these paths, and of each key that is cleared those whose paths are not named. Here and in [`FILES`] each row is
+/// found by an index of its own, whatever PostgreSQL believes about the size of the table.
+const NO_FILES: &str = concat!(
+    "WITH gone AS (DELETE FROM files f USING unnest($1::text[], $2::bytea[]) AS n(workspace, path) CROSS JOIN LATERAL \
+            (SELECT f.ctid AS place FROM files f WHERE f.workspace = n.workspace AND sha256(f.path) = sha256(n.path) OFFSET 0) AS p \
+        WHERE f.ctid = p.place RETURNING f.workspace, f.digest), \
+    twins AS (DELETE FROM files f USING unnest($3::text[], $4::bytea[]) AS n(workspace, doc_path) CROSS JOIN LATERAL \
+            (SELECT f.ctid AS place FROM files f WHERE f.workspace = n.workspace \
+                AND sha256(f.doc_path) = sha256(n.doc_path) OFFSET 0) AS p \
+        WHERE f.ctid = p.place AND (f.workspace, f.path) NOT IN (SELECT * FROM unnest($5::text[], $6::bytea[])) \
+        RETURNING f.workspace, f.digest), \
+    named AS (SELECT workspace, digest, -1 AS more FROM gone UNION ALL SELECT workspace, digest, -1 FROM twins), ",
+    count_names!()
+);
+const FILES: &str = concat!(
+    "WITH n AS (SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[]) \
         AS n(workspace, path, doc_path, digest, record)), \
-    former AS (SELECT f.workspace, f.path, f.digest FROM n JOIN files f ON f.workspace = n.workspace AND sha256(f.path) = sha256(n.path)), \
-    changed AS (UPDATE files f SET doc_path = n.doc_path, digest = n.digest, record = n.record FROM n \
-        WHERE f.workspace = n.workspace AND sha256(f.path) = sha256(n.path)), \
+    former AS (SELECT n.*, p.place, p.digest AS former FROM n CROSS JOIN LATERAL (SELECT f.ctid AS place, f.digest FROM files f \
+        WHERE f.workspace = n.workspace AND sha256(f.path) = sha256(n.path) OFFSET 0) AS p), \
+    changed AS (UPDATE files f SET doc_path = n.doc_path, digest = n.digest, record = n.record FROM former n \
+        WHERE f.ctid = n.place), \
     added AS (INSERT INTO files (workspace, path, doc_path, digest, record) SELECT * FROM n \
-        WHERE NOT EXISTS (SELECT FROM former f WHERE f.workspace = n.workspace AND f.path = n.path)), \
-    counted AS (SELECT workspace, digest, sum(more) AS more FROM (SELECT workspace, digest, 1 AS more FROM n \
-        UNION ALL SELECT workspace, digest, -1 FROM former) AS named GROUP BY workspace, digest) \
-    UPDATE blobs b SET names = b.names + c.more FROM counted c \
-    WHERE b.workspace = c.workspace AND b.digest = c.digest AND c.more <> 0";
-const BLOBS: &str = "INSERT INTO blobs (workspace, digest, upload, size, seen) \
-    SELECT w, d, u, s, $5 FROM unnest($1::text[], $2::bytea[], $3::uuid[], $4::bigint[]) AS n(w, d, u, s)";
+        WHERE (workspace, path) NOT IN (SELECT workspace, path FROM former)), \
+    named AS (SELECT workspace, digest, 1 AS more FROM n UNION ALL SELECT workspace, former, -1 FROM former), ",
+    count_names!()
+);
 const NAMES: &str = "UPDATE blobs b SET names = b.names + n.more \
     FROM unnest($1::text[], $2::bytea[], $3::bigint[]) AS n(workspace, digest, more) \
     WHERE b.workspace = n.workspace AND b.digest = n.digest";
@@ -101,14 +113,14 @@ impl<'a> Plan<'a> {
     }
 
     /// Adds what writes all changes.
-    pub(super) fn add_changes(&mut self, changes: &'a Changes, seen: i64) {
+    pub(super) fn add_changes(&mut self, changes: &'a Changes) {
         let first = first_events(changes);
         plan_workspaces(self, changes);
         plan_batches(self, changes, &first);
         plan_states(self, changes);
         plan_events(self, changes, &first);
         plan_files(self, changes);
-        plan_blobs(self, changes, seen);
+        plan_blobs(self, changes);
         plan_holdings(self, changes);
     }
 
@@ -139,9 +151,9 @@ pub(super) fn values<'a, T: ToSql + Sync + Send + 'a>(values: impl Iterator<Item
 }
 
 /// Writes all changes, and ends the transaction if that is asked for.
-pub(super) async fn write(client: &Lent, changes: &Changes, seen: i64, end: Option<&str>) -> Result<(), Fault> {
+pub(super) async fn write(client: &Lent, changes: &Changes, end: Option<&str>) -> Result<(), Fault> {
     let mut plan = Plan::default();
-    plan.add_changes(changes, seen);
+    plan.add_changes(changes);
     plan.send(client, None, end).await
 }
 
@@ -338,16 +350,8 @@ fn plan_holdings<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
     plan.add(HOLDINGS, changes.holdings.len(), of_holdings);
 }
 
-fn plan_blobs<'a>(plan: &mut Plan<'a>, changes: &'a Changes, seen: i64) {
-    let Changes { names, batch_blobs, blobs, .. } = changes;
-    let of_blobs = vec![
-        values(blobs.keys().map(|(workspace, _)| workspace.as_str())),
-        values(blobs.keys().map(|(_, digest)| digest.as_bytes().as_slice())),
-        values(blobs.values().map(|(upload, _)| upload.0)),
-        values(blobs.values().map(|(_, size)| column(*size))),
-        Box::new(seen),
-    ];
-    plan.add(BLOBS, blobs.len(), of_blobs);
+fn plan_blobs<'a>(plan: &mut Plan<'a>, changes: &'a Changes) {
+    let Changes { names, batch_blobs, .. } = changes;
     let names: Vec<_> = names.iter().filter(|(_, more)| **more != 0).collect();
     let of_names = vec![
         values(names.iter().map(|((workspace, _), _)| workspace.as_str())),

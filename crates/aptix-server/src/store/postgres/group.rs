@@ -98,13 +98,14 @@ async fn write_unread(
 ) -> Result<Option<Ended>, Fault> {
     let (mut rows, mut expected) = (Rows::default(), Expected::default());
     let (mut changes, mut later) = (Changes::default(), vec![false; jobs.len()]);
-    let mut are_known = known.expect(needs, &mut rows, &mut expected);
+    let mut are_known = known.expect(needs, &mut rows, &mut expected).is_some();
     let mut undecided: Vec<usize> = (0..jobs.len()).collect();
     while are_known && !undecided.is_empty() {
         let missing;
         (missing, undecided) = decide(jobs, undecided, &mut rows, &mut changes, &mut later);
-        // What is missing once more is not known of its row.
-        are_known = undecided.is_empty() || needs.grow(&missing) && known.expect(&missing, &mut rows, &mut expected);
+        // What is asked for again is not kept with its row: how many batches of a session are in flight.
+        are_known =
+            undecided.is_empty() || needs.grow(&missing) && known.expect(&missing, &mut rows, &mut expected).is_some();
     }
     if !are_known {
         return Ok(None);
@@ -114,7 +115,7 @@ async fn write_unread(
     let is_written = !changes.is_empty();
     let mut plan = Plan::default();
     guard::plan(&mut plan, needs, &expected);
-    plan.add_changes(&changes, 0);
+    plan.add_changes(&changes);
     database.counts.round_trip();
     let end = if is_written { "COMMIT" } else { "ROLLBACK" };
     let sent = database.commit(plan.send(&client, Some(begin), Some(end))).await;
@@ -174,7 +175,7 @@ async fn read_and_write(
         client.object()?.batch_execute("ROLLBACK").await?;
     } else {
         database.counts.commit();
-        database.commit(flush::write(&client, &changes, 0, Some("COMMIT"))).await?;
+        database.commit(flush::write(&client, &changes, Some("COMMIT"))).await?;
         tell(database, &changes);
     }
     client.set_idle(true);

@@ -2,7 +2,9 @@
 //! transaction.
 //!
 //! The rows of workspaces are locked first. Every transaction that changes a batch, a session, a request or a blob of a workspace holds
-//! this lock, and each statement sees what was committed before it: what is compared after the lock stays as it is until the commit.
+//! this lock, and each statement sees what was committed before it: what is compared after the lock stays as it is until the commit. Whether
+//! a server lives is compared at that moment: its time may be over in the next. An id that another workspace takes for a batch of its own
+//! meanwhile is refused by the key of `batches`.
 
 use std::collections::BTreeMap;
 
@@ -40,8 +42,8 @@ const HOLDINGS: &str = "SELECT check_known(NOT EXISTS (SELECT FROM unnest($1::te
     OR EXISTS (SELECT FROM leases l JOIN servers s ON s.id = l.server AND s.until > clock_timestamp() \
         WHERE l.workspace = n.workspace AND l.server <> n.server)))";
 
-/// The values that writes decided by without reading them. They also decided by [`Needs`]: no id of it names a batch, no request
-/// is used, every blob is there, every server lives, and no agent of another one holds a lease.
+/// The values that writes decided by without reading them. They also decided by [`Needs`]: none of its `new_batches` is there, no
+/// request is used, every blob is there, every server lives, and no agent of another one holds a lease.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Expected {
     pub(super) workspaces: BTreeMap<WorkspaceId, Workspace>,

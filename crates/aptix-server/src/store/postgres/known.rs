@@ -1,5 +1,6 @@
 //! Rows that this server committed last, so that the next group decides by them without reading them. They may be out of date: a group
-//! compares what it decided by with the database, in its own transaction (`guard.rs`).
+//! compares what it decided by with the database, in its own transaction (`guard.rs`). What writes rely on without reading it, such as that
+//! a request is not used yet, is compared there as well.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -81,14 +82,10 @@ impl Known {
         Self { rows: HashMap::new(), order: BTreeMap::new(), uses: 0, bytes: 0, hints }
     }
 
-    /// Adds rows that writes need, with what the database is expected to have; answers whether all of them are known. What a write of the
-    /// group changed meanwhile stays as that write left it. That a server lives, and that no agent of another one holds the lease of a
+    /// Adds rows that writes need, with what the database is expected to have; `None` unless all of them are known. What a write of the group
+    /// changed meanwhile stays as that write left it. That a server lives, and that no agent of another one holds the lease of a
     /// workspace, is expected without being known.
-    pub(super) fn expect(&mut self, needs: &Needs, rows: &mut Rows, expected: &mut Expected) -> bool {
-        self.try_expect(needs, rows, expected).is_some()
-    }
-
-    fn try_expect(&mut self, needs: &Needs, rows: &mut Rows, expected: &mut Expected) -> Option<()> {
+    pub(super) fn expect(&mut self, needs: &Needs, rows: &mut Rows, expected: &mut Expected) -> Option<()> {
         let Needs {
             workspaces,
             batches,
@@ -106,8 +103,7 @@ impl Known {
         }
         // Before any of them is copied.
         let is_used = requests.iter().any(|key| self.rows.contains_key(&Key::Request(key.clone())));
-        let mut is_known = |id: &BatchId| self.rows.contains_key(&Key::Batch(*id));
-        if is_used || !batches.iter().all(&mut is_known) || new_batches.iter().any(is_known) {
+        if is_used || !batches.iter().all(|id| self.rows.contains_key(&Key::Batch(*id))) {
             return None;
         }
         for id in workspaces.keys() {
@@ -170,8 +166,9 @@ impl Known {
             let is_there = !changes.created.contains(&id) || changes.workspaces.contains_key(&id);
             // Where another server holds the lease, who asks for it next does not expect that.
             let is_held = held.get(&id).is_some_and(Option::is_some);
-            if let Some(row) = row.filter(|row| is_there && !is_held && !row.is_deleting) {
-                self.keep(Key::Workspace(id), Row::Workspace(Workspace { added_bytes: 0, ..row }));
+            match row.filter(|row| is_there && !is_held && !row.is_deleting) {
+                Some(row) => self.keep(Key::Workspace(id), Row::Workspace(Workspace { added_bytes: 0, ..row })),
+                None => self.forget_workspace(&id),
             }
         }
     }

@@ -294,7 +294,7 @@ impl<'a> Import<'a> {
         self.changes.new.insert(batch.id, NewBatch { workspace, request, columns: Columns::of(batch), records });
     }
 
-    /// Keeps a blob; what names it came before it, and is counted when the workspace is closed.
+    /// Keeps a blob. Most of what names it came before it: what does is counted anew when the workspace is closed.
     async fn blob_row(&mut self, sha256: Sha256Digest, size: u64, workspace: &WorkspaceId) -> Result<(), Fault> {
         let sql = "INSERT INTO blobs (workspace, digest, upload, size, seen) VALUES ($1, $2, $3, $4, $5)";
         let values: super::database::Values<'_> =
@@ -303,11 +303,9 @@ impl<'a> Import<'a> {
     }
 
     async fn flush(&mut self) -> Result<(), Fault> {
-        let mut changes = std::mem::take(&mut self.changes);
-        // Counted when the workspace is closed: its blobs come last.
-        changes.names.clear();
+        let changes = std::mem::take(&mut self.changes);
         self.staged = (0, 0);
-        flush::write(self.client(), &changes, 0, None).await
+        flush::write(self.client(), &changes, None).await
     }
 
     /// Writes what is known of a workspace once all its items are there.
