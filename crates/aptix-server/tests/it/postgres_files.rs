@@ -140,14 +140,15 @@ async fn a_report_of_many_files_takes_no_more_time_for_each() {
     let mut took = Vec::new();
     for count in [500, 10_000] {
         let mut best = Duration::MAX;
-        for _ in 0..3 {
+        for round in 0..4 {
             number += 1;
             let paths = (0..count).map(|file| format!("app/{count}/{file}"));
             let files = paths.map(|path| file(&path, Some(empty), Twins::Gone)).collect();
             let report = Transition { files, ..step(&stored(&store, number).await, BatchState::Applied) };
             let begun = Instant::now();
             assert!(matches!(store.transition(report).await, Ok(Transitioned::Done(_))));
-            best = best.min(begun.elapsed());
+            // At first none of them is there.
+            best = if round > 0 { best.min(begun.elapsed()) } else { best };
         }
         took.push(best);
     }
