@@ -61,6 +61,8 @@ mod plan_store;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "postgres")]
+mod postgres_expected;
+#[cfg(feature = "postgres")]
 mod postgres_files;
 #[cfg(feature = "postgres")]
 mod postgres_groups;

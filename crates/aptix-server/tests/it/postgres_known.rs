@@ -11,27 +11,24 @@ use aptix_model::record::{BatchRecord, UnixMillis};
 use aptix_model::session::SessionMode;
 use aptix_model::state::BatchState;
 use aptix_model::token::{Ended, Ending};
-use aptix_server::store::fleet::{Granted, Hint};
+use aptix_server::store::fleet::Hint;
 use aptix_server::store::postgres::PostgresStore;
 use aptix_server::store::retention::{Age, Limits, Retention};
 use aptix_server::store::session::ModeChange;
-use aptix_server::store::{
-    Appended, BatchSelector, LeaseProof, LocalAppended, Store, StoreError, Transition, Transitioned, UploadId,
-};
+use aptix_server::store::{Appended, BatchSelector, LeaseProof, Store, StoreError, Transition, Transitioned, UploadId};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
 use crate::cluster::Database;
-use crate::fleet_store::{grant, member};
+use crate::fleet_store::member;
 use crate::postgres_store::{SOON, connect, end, run};
-use crate::sample::of_workstation;
 use crate::store_contract::{append, batch, step, workspace};
 use crate::until::until;
 
 /// What a write cost: how often PostgreSQL was waited for. A group costs one by rows that are known, two by rows that are read, and three
 /// where the known ones turned out to be out of date.
-async fn trips<T>(store: &PostgresStore, write: impl Future<Output = T>) -> (T, u64) {
+pub(crate) async fn trips<T>(store: &PostgresStore, write: impl Future<Output = T>) -> (T, u64) {
     let before = store.asked().round_trips;
     let written = write.await;
     (written, store.asked().round_trips - before)
@@ -45,15 +42,15 @@ pub(crate) async fn take(store: &PostgresStore, step: Transition) -> BatchRecord
 }
 
 /// Two stores on one database that hear nothing of each other, and a connection beside them.
-struct Shared {
-    store: Arc<PostgresStore>,
-    other: Arc<PostgresStore>,
-    client: Client,
-    connection: JoinSet<()>,
+pub(crate) struct Shared {
+    pub(crate) store: Arc<PostgresStore>,
+    pub(crate) other: Arc<PostgresStore>,
+    pub(crate) client: Client,
+    pub(crate) connection: JoinSet<()>,
 }
 
 impl Shared {
-    async fn new() -> Option<Self> {
+    pub(crate) async fn new() -> Option<Self> {
         let (database, mut connection) = (Database::new()?, JoinSet::new());
         let (store, other) = (Arc::new(database.open().await), Arc::new(database.open().await));
         let client = connect(&database, &mut connection).await;
@@ -61,7 +58,7 @@ impl Shared {
     }
 }
 
-/// Writes in workspaces that the server wrote in before wait for PostgreSQL once a group: it comes with the commit.
+/// Writes in workspaces that the server wrote in before, in whatever sessions, wait for PostgreSQL once a group: it comes with the commit.
 #[tokio::test]
 async fn a_group_in_known_workspaces_takes_one_round_trip() {
     let Some(database) = Database::new() else { return };
@@ -73,7 +70,9 @@ async fn a_group_in_known_workspaces_takes_one_round_trip() {
     for number in 0..64_u128 {
         let store = Arc::clone(&store);
         let name = ["v", "w"][number as usize % 2];
-        tasks.spawn(async move { append(&store, batch(number + 1, name, &format!("r{number}"))).await });
+        let mut batch = batch(number + 1, name, &format!("r{number}"));
+        batch.origin.session_id = Some(format!("session-{}", number / 8));
+        tasks.spawn(async move { append(&store, batch).await });
     }
     tasks.join_all().await;
     let after = store.asked();
@@ -243,41 +242,6 @@ async fn a_lease_of_another_server_is_noticed() {
     assert_eq!((taken.revision, cost), (Revision(3), 1));
 }
 
-/// A lease is granted without a look at who holds it, and refused all the same while an agent of another server does, or where the
-/// server itself counts as dead.
-#[tokio::test]
-async fn who_holds_a_lease_is_noticed() {
-    let Some(Shared { store, other, client, connection: _served }) = Shared::new().await else { return };
-    // They count as alive, and still hear nothing of each other.
-    let live = "INSERT INTO servers (id, knows, secret, until) \
-        SELECT id, 1, 'secret', 'infinity' FROM unnest($1::uuid[]) AS n(id)";
-    client.execute(live, &[&[1, 2].map(|number| member(number).id.0).as_slice()]).await.unwrap();
-    append(&store, batch(1, "w", "r1")).await;
-    let (granted, cost) = trips(&store, store.take_lease(grant(1, 1, None))).await;
-    assert_eq!((granted, cost), (Ok(Granted::Epoch(1)), 1));
-    assert_eq!(other.take_lease(grant(2, 2, Some(1))).await, Ok(Granted::Epoch(2)));
-    let held = Ok(Granted::Held(UnixMillis(1002)));
-    let take = async || trips(&store, store.take_lease(grant(1, 3, None))).await;
-    assert_eq!(take().await, (held.clone(), 3));
-    assert_eq!(take().await, (held.clone(), 2), "it is not expected to be free again");
-    append(&store, batch(2, "w", "r2")).await;
-    assert_eq!(take().await, (held.clone(), 3), "the row is known again");
-    append(&store, batch(3, "w", "r3")).await;
-    let mut another = batch(4, "w", "r4");
-    another.origin.session_id = Some("another".to_owned());
-    // One group, which reads the session.
-    let (_, refused) = tokio::join!(append(&store, another), store.take_lease(grant(1, 3, None)));
-    assert_eq!(refused, held);
-    assert_eq!(trips(&store, append(&store, batch(5, "w", "r5"))).await.1, 2, "the row is as good as unknown");
-    // With the secret of the one that is held it is taken over.
-    let (granted, cost) = trips(&store, store.take_lease(grant(1, 3, Some(2)))).await;
-    assert_eq!((granted, cost), (Ok(Granted::Epoch(3)), 3));
-    other.leave(member(2).id).await.unwrap();
-    assert_eq!(take().await, (Ok(Granted::Epoch(4)), 1));
-    store.leave(member(1).id).await.unwrap();
-    assert_eq!(take().await, (Ok(Granted::Dead), 3));
-}
-
 /// A step that lets a batch go ahead is decided by its session, which is known with it, and compared.
 #[tokio::test]
 async fn a_restricted_session_lets_no_batch_go_ahead() {
@@ -293,7 +257,7 @@ async fn a_restricted_session_lets_no_batch_go_ahead() {
 }
 
 /// What is asked of the session of the batches.
-fn mode(request: &str, to: SessionMode) -> ModeChange {
+pub(crate) fn mode(request: &str, to: SessionMode) -> ModeChange {
     ModeChange {
         workspace: workspace("w"),
         session: "session".parse().unwrap(),
@@ -303,24 +267,6 @@ fn mode(request: &str, to: SessionMode) -> ModeChange {
         by: None,
         at: UnixMillis(1),
     }
-}
-
-/// A batch of the workstation whose id is in use, in whatever workspace, is the one that is stored.
-#[tokio::test]
-async fn a_batch_of_the_workstation_that_another_server_stored_is_known() {
-    let Some(Shared { store, other, .. }) = Shared::new().await else { return };
-    store.grant_lease(workspace("w"), Sha256Digest::EMPTY, Vec::new()).await.unwrap();
-    let lease = LeaseProof { epoch: 1, secret: Some(Sha256Digest::EMPTY) };
-    let own = |number, request| store.append_local(of_workstation(batch(number, "w", request), lease, Vec::new()));
-    let theirs = append(&other, batch(2, "v", "theirs")).await;
-    let (known, cost) = trips(&store, own(2, "r2")).await;
-    assert_eq!((known, cost), (Ok(LocalAppended::Known(Box::new(theirs))), 3));
-    let (stored, cost) = trips(&store, own(3, "r3")).await;
-    assert!(matches!(stored, Ok(LocalAppended::New(_))), "{stored:?}");
-    assert_eq!(cost, 1);
-    let (known, cost) = trips(&store, own(3, "r3")).await;
-    assert!(matches!(known, Ok(LocalAppended::Known(_))), "{known:?}");
-    assert_eq!(cost, 2);
 }
 
 /// A session that another server restricted writes nothing, and one that was forgotten begins anew.

@@ -83,8 +83,8 @@ impl Known {
     }
 
     /// Adds rows that writes need, with what the database is expected to have; `None` unless all of them are known. What a write of the group
-    /// changed meanwhile stays as that write left it. That a server lives, and that no agent of another one holds the lease of a
-    /// workspace, is expected without being known.
+    /// changed meanwhile stays as that write left it. Expected without being known is that a server lives, that no agent of another one
+    /// holds the lease of a workspace, and that there is no session that this server has not seen: most are the session of their first batch.
     pub(super) fn expect(&mut self, needs: &Needs, rows: &mut Rows, expected: &mut Expected) -> Option<()> {
         let Needs {
             workspaces,
@@ -122,10 +122,12 @@ impl Known {
             rows.batches.entry(*id).or_insert(Found::None);
         }
         for key in sessions {
-            let Row::Session(record) = self.used(Key::Session(key.clone()))? else { return None };
+            let record = match self.used(Key::Session(key.clone())) {
+                Some(Row::Session(record)) => record.clone(),
+                _ => None,
+            };
             expected.sessions.insert(key.clone(), record.clone());
-            let of = || OfSession { record: record.clone(), in_flight: None };
-            rows.sessions.entry(key.clone()).or_insert_with(of);
+            rows.sessions.entry(key.clone()).or_insert(OfSession { record, in_flight: None });
         }
         for key in requests {
             rows.requests.entry(key.clone()).or_default();
@@ -138,6 +140,11 @@ impl Known {
             rows.held.entry(key.0.clone()).or_default();
         }
         Some(())
+    }
+
+    /// Whether the sessions that writes need are known.
+    pub(super) fn has_sessions(&self, needs: &Needs) -> bool {
+        needs.sessions.iter().all(|key| self.rows.contains_key(&Key::Session(key.clone())))
     }
 
     /// Keeps the rows of a group whose transaction ended, with its changes. Of batches it keeps those that are open.
