@@ -130,27 +130,39 @@ async fn a_file_that_is_reported_again_keeps_its_row() {
     assert!(report(4, "app/A").await.is_err(), "the other file with its key is removed");
 }
 
-/// A report of many files, all of which are there, takes time in proportion to their number.
+/// A report of many files, all of which are there, takes time in proportion to their number, also where PostgreSQL has taken the table for
+/// a small one and keeps plans for that.
 #[tokio::test]
 async fn a_report_of_many_files_takes_no_more_time_for_each() {
     let Some(database) = Database::new() else { return };
-    let store = crate::store_contract::with_empty_blob(database.open().await).await;
+    let (store, mut tasks) = (crate::store_contract::with_empty_blob(database.open().await).await, JoinSet::new());
+    let client = connect(&database, &mut tasks).await;
+    let small = "ALTER TABLE files SET (autovacuum_enabled = off); \
+        INSERT INTO files SELECT 'w' || n, 'app/a', 'app/a', sha256(''), '' FROM generate_series(1, 100) n; ANALYZE files";
+    run(&client, small).await;
     let empty = BlobRef { sha256: Sha256Digest::EMPTY, size_bytes: 0 };
     let mut number = 0;
+    let mut report = async |count: u32| {
+        number += 1;
+        let paths = (0..count).map(|file| format!("app/{count}/{file}"));
+        let files = paths.map(|path| file(&path, Some(empty), Twins::Gone)).collect();
+        let report = Transition { files, ..step(&stored(&store, number).await, BatchState::Applied) };
+        let begun = Instant::now();
+        assert!(matches!(store.transition(report).await, Ok(Transitioned::Done(_))));
+        begun.elapsed()
+    };
+    for _ in 0..8 {
+        report(1).await;
+    }
     let mut took = Vec::new();
-    for count in [500, 10_000] {
+    for count in [500, 20_000] {
+        // None of them is there yet.
+        report(count).await;
         let mut best = Duration::MAX;
-        for round in 0..4 {
-            number += 1;
-            let paths = (0..count).map(|file| format!("app/{count}/{file}"));
-            let files = paths.map(|path| file(&path, Some(empty), Twins::Gone)).collect();
-            let report = Transition { files, ..step(&stored(&store, number).await, BatchState::Applied) };
-            let begun = Instant::now();
-            assert!(matches!(store.transition(report).await, Ok(Transitioned::Done(_))));
-            // At first none of them is there.
-            best = if round > 0 { best.min(begun.elapsed()) } else { best };
+        for _ in 0..5 {
+            best = best.min(report(count).await);
         }
         took.push(best);
     }
-    assert!(took[1] < took[0] * 60, "20 times as many files: {took:?}");
+    assert!(took[1] < took[0] * 200, "40 times as many files: {took:?}");
 }

@@ -183,29 +183,35 @@ async fn a_batch_takes_little_more_log_than_its_content() {
     }
 }
 
-/// Each file that a report names takes at most 1 KiB of log and six times its path, whether it is new or was there, and however large it is.
+/// Each file that a report names takes at most 1.5 KiB of log and seven times its path, whether it is new or was there, however large it is,
+/// and however many there are.
 #[tokio::test]
 async fn a_report_takes_little_log_for_each_of_its_files() {
-    const FILES: u32 = 10;
     let Some((cluster, store)) = store().await else { return };
-    let mut meter = Meter::new(&cluster);
-    for round in 0..3 {
-        let (mut log, mut paths, mut count) = (0, 0, 0);
-        for number in 1..=32 {
-            let stored = append(&store, sized(1000 * (round + 1) + number, SIZES[0])).await;
+    let (mut meter, mut number) = (Meter::new(&cluster), 1000);
+    for (count, path, bytes) in [(10, 30, 16), (10, 30, 256 << 10), (320, 30, 16), (10, 800, 16), (10, 2000, 16)] {
+        for _ in ["new", "there", "once more"] {
+            number += 1;
+            let stored = append(&store, sized(number, SIZES[0])).await;
             let mut files = Vec::new();
-            for place in 0..FILES {
-                let blob = upload(&store, &stored, place, if number == 1 { 1 << 20 } else { 16 }).await;
-                let path = format!("app/src/module_{number:03}/file_{place}.rs");
-                files.push(file(&path, Some(blob), Twins::Gone));
-                (paths, count) = (paths + path.len() as u64, count + 1);
+            for place in 0..count {
+                let blob = upload(&store, &stored, place, bytes).await;
+                let name = |(at, byte): (usize, char)| match byte {
+                    _ if at % 50 == 49 => '/',
+                    byte if byte.is_ascii_alphanumeric() => byte,
+                    _ => '_',
+                };
+                let name: String = noise(place.into(), path).chars().enumerate().map(name).collect();
+                files.push(file(&format!("app/{bytes}/{name}.rs"), Some(blob), Twins::Gone));
             }
             meter.spent();
             take(&store, Transition { files, ..step(&stored, BatchState::Applied) }).await;
-            log += meter.spent();
+            let log = meter.spent();
+            let most = 1024 + meter.ask(PROGRESS) * 3 / 2 + u64::from(count) * (1536 + 7 * path as u64);
+            assert!(
+                log <= most,
+                "{log} bytes for {count} files of {bytes} bytes with {path} bytes of path, at most {most}"
+            );
         }
-        let (log, path) = (log / count, paths / count);
-        let of_batch = (1024 + meter.ask(PROGRESS) * 3 / 2) / u64::from(FILES);
-        assert!(log <= of_batch + 1024 + 6 * path, "{log} bytes for a file with {path} bytes of path");
     }
 }

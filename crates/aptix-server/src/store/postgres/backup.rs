@@ -184,7 +184,7 @@ async fn back_up_workspace(
     };
     let all: Values<'_> = &[&name, &column(trimmed.0), &None::<i64>];
     each(transaction, out, (NEXT_EVENTS, all, SMALL), event).await?;
-    let files = "SELECT path, record FROM files WHERE workspace = $1 ORDER BY path";
+    let files = "SELECT path, record FROM files WHERE workspace = $1 AND workspace <> '' ORDER BY path";
     let file = |row: &Row| {
         let file = record::decode_file(get(row, 1)?)?;
         match file.path.as_str().as_bytes() == get::<&[u8]>(row, 0)? {

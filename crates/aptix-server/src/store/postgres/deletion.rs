@@ -50,13 +50,13 @@ pub(super) async fn begin(
     Ok(Some(names))
 }
 
-/// The tables that are emptied of a workspace, with what names a row of it.
-const TABLES: [(&str, &str); 5] = [
-    ("events", "revision"),
-    ("freed_requests", "request"),
-    ("hunks", "hunk"),
-    ("sessions", "session"),
-    ("files", "sha256(path)"),
+/// The tables that are emptied of a workspace, with what names a row of it, and the condition of the index by that.
+const TABLES: [(&str, &str, &str); 5] = [
+    ("events", "revision", "true"),
+    ("freed_requests", "request", "true"),
+    ("hunks", "hunk", "true"),
+    ("sessions", "session", "true"),
+    ("files", "sha256(path)", "path <> ''"),
 ];
 
 /// Removes a bounded part of a workspace that is being deleted; `None` if it is not.
@@ -69,13 +69,13 @@ pub(super) async fn step(database: &Database, workspace: &WorkspaceId) -> Result
     let mut left = MOST;
     let batches = remove_batches(&transaction, workspace, left).await?;
     left -= batches;
-    for (table, key) in TABLES {
+    for (table, key, condition) in TABLES {
         if left <= 0 {
             break;
         }
         let sql = format!(
-            "DELETE FROM {table} WHERE workspace = $1 AND {key} IN \
-             (SELECT {key} FROM {table} WHERE workspace = $1 ORDER BY workspace, {key} LIMIT $2)"
+            "DELETE FROM {table} WHERE workspace = $1 AND {condition} AND {key} IN \
+             (SELECT {key} FROM {table} WHERE workspace = $1 AND {condition} ORDER BY workspace, {key} LIMIT $2)"
         );
         left -= signed(transaction.change(&sql, &[&workspace.as_str(), &left]).await?);
     }
@@ -147,8 +147,8 @@ pub(super) async fn remove(transaction: &Transaction<'_>, workspace: &str) -> Re
             .to_owned(),
         "DELETE FROM workspaces WHERE name = $1".to_owned(),
     ];
-    let tables = TABLES.iter().map(|(table, _)| *table).chain(["blobs"]);
-    sql.extend(tables.map(|table| format!("DELETE FROM {table} WHERE workspace = $1")));
+    let tables = TABLES.iter().map(|(table, _, condition)| (*table, *condition)).chain([("blobs", "true")]);
+    sql.extend(tables.map(|(table, condition)| format!("DELETE FROM {table} WHERE workspace = $1 AND {condition}")));
     for sql in &sql {
         transaction.change(sql, &[&workspace]).await?;
     }

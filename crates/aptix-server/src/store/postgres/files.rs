@@ -23,7 +23,7 @@ pub(super) async fn file(
     workspace: &WorkspaceId,
     path: &RootedPath,
 ) -> Result<Option<CloudFile>, StoreError> {
-    let sql = format!("{FILE} AND sha256(f.path) = sha256($2)");
+    let sql = format!("{FILE} AND sha256(f.path) = sha256($2) AND f.path <> ''");
     let rows = database.read(&sql, &[&workspace.as_str(), &path.as_str().as_bytes()]).await?;
     rows.first().map(|row| record::decode_file(parsed(|| get(row, 1))?)).transpose()
 }
@@ -33,7 +33,7 @@ pub(super) async fn files_with_key(
     workspace: &WorkspaceId,
     doc_path: &DocPath,
 ) -> Result<Vec<CloudFile>, StoreError> {
-    let sql = format!("{FILE} AND sha256(f.doc_path) = sha256($2) ORDER BY f.path");
+    let sql = format!("{FILE} AND sha256(f.doc_path) = sha256($2) AND f.doc_path <> '' ORDER BY f.path");
     let rows = database.read(&sql, &[&workspace.as_str(), &doc_path.as_str().as_bytes()]).await?;
     rows.iter().map(|row| record::decode_file(parsed(|| get(row, 1))?)).collect()
 }
@@ -45,8 +45,9 @@ pub(super) async fn files(
     most: usize,
 ) -> Result<Vec<ListedFile>, StoreError> {
     let of_path = format!("substring(f.path FROM 1 FOR {HEAD})");
-    let sql =
-        format!("{FILE} AND {of_path} >= $2 AND ({of_path}, f.path) > ($2, $3) ORDER BY {of_path}, f.path LIMIT $4");
+    let sql = format!(
+        "{FILE} AND f.workspace <> '' AND {of_path} >= $2 AND ({of_path}, f.path) > ($2, $3) ORDER BY {of_path}, f.path LIMIT $4"
+    );
     // Before every path: none is empty.
     let after = after.map_or("", RootedPath::as_str).as_bytes();
     let head = after.get(..HEAD).unwrap_or(after);

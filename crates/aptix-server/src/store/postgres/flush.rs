@@ -61,30 +61,30 @@ macro_rules! count_names {
     };
 }
 
-/// Removes the files with these paths, and of each key that is cleared those whose paths are not named. Here and in [`FILES`] each row is
-/// found by an index of its own, whatever PostgreSQL believes about the size of the table.
+/// Removes the files with these paths, and of each key that is cleared those whose paths are not named.
 const NO_FILES: &str = concat!(
     "WITH gone AS (DELETE FROM files f USING unnest($1::text[], $2::bytea[]) AS n(workspace, path) CROSS JOIN LATERAL \
-            (SELECT f.ctid AS place FROM files f WHERE f.workspace = n.workspace AND sha256(f.path) = sha256(n.path) OFFSET 0) AS p \
+            (SELECT f.ctid AS place FROM files f \
+                WHERE f.workspace = n.workspace AND sha256(f.path) = sha256(n.path) AND f.path <> '' OFFSET 0) AS p \
         WHERE f.ctid = p.place RETURNING f.workspace, f.digest), \
     twins AS (DELETE FROM files f USING unnest($3::text[], $4::bytea[]) AS n(workspace, doc_path) CROSS JOIN LATERAL \
             (SELECT f.ctid AS place FROM files f WHERE f.workspace = n.workspace \
-                AND sha256(f.doc_path) = sha256(n.doc_path) OFFSET 0) AS p \
+                AND sha256(f.doc_path) = sha256(n.doc_path) AND f.doc_path <> '' OFFSET 0) AS p \
         WHERE f.ctid = p.place AND (f.workspace, f.path) NOT IN (SELECT * FROM unnest($5::text[], $6::bytea[])) \
         RETURNING f.workspace, f.digest), \
     named AS (SELECT workspace, digest, -1 AS more FROM gone UNION ALL SELECT workspace, digest, -1 FROM twins), ",
     count_names!()
 );
+/// Adds or changes files.
 const FILES: &str = concat!(
-    "WITH n AS (SELECT * FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[]) \
-        AS n(workspace, path, doc_path, digest, record)), \
-    former AS (SELECT n.*, p.place, p.digest AS former FROM n CROSS JOIN LATERAL (SELECT f.ctid AS place, f.digest FROM files f \
-        WHERE f.workspace = n.workspace AND sha256(f.path) = sha256(n.path) OFFSET 0) AS p), \
-    changed AS (UPDATE files f SET doc_path = n.doc_path, digest = n.digest, record = n.record FROM former n \
-        WHERE f.ctid = n.place), \
-    added AS (INSERT INTO files (workspace, path, doc_path, digest, record) SELECT * FROM n \
-        WHERE (workspace, path) NOT IN (SELECT workspace, path FROM former)), \
-    named AS (SELECT workspace, digest, 1 AS more FROM n UNION ALL SELECT workspace, former, -1 FROM former), ",
+    "WITH n AS (SELECT n.*, p.place, p.digest AS former \
+        FROM unnest($1::text[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[]) AS n(workspace, path, doc_path, digest, record) \
+        LEFT JOIN LATERAL (SELECT f.ctid AS place, f.digest FROM files f \
+            WHERE f.workspace = n.workspace AND sha256(f.path) = sha256(n.path) AND f.path <> '' OFFSET 0) AS p ON true), \
+    changed AS (UPDATE files f SET doc_path = n.doc_path, digest = n.digest, record = n.record FROM n WHERE f.ctid = n.place), \
+    added AS (INSERT INTO files (workspace, path, doc_path, digest, record) \
+        SELECT workspace, path, doc_path, digest, record FROM n WHERE place IS NULL), \
+    named AS (SELECT workspace, digest, 1 AS more FROM n UNION ALL SELECT workspace, former, -1 FROM n WHERE place IS NOT NULL), ",
     count_names!()
 );
 const NAMES: &str = "UPDATE blobs b SET names = b.names + n.more \

@@ -145,12 +145,12 @@ impl Store for PostgresStore {
     }
 
     fn append_local(&self, local: LocalBatch) -> Answer<'_, LocalAppended> {
-        let of = (local.batch.workspace.clone(), writes::bytes_of(local.batch.report.as_ref()));
+        let of = (local.batch.workspace.clone(), writes::bytes_of(local.batch.report.as_ref(), &local.files));
         self.grouped(of, local, writes::needs_of_local, writes::append_local)
     }
 
     fn transition(&self, step: Transition) -> Answer<'_, Transitioned> {
-        let of = (step.workspace.clone(), writes::bytes_of(step.report.as_ref()));
+        let of = (step.workspace.clone(), writes::bytes_of(step.report.as_ref(), &step.files));
         self.grouped(of, step, writes::needs_of_step, writes::transition)
     }
 

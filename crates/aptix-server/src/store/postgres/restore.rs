@@ -314,7 +314,7 @@ impl<'a> Import<'a> {
         self.changes.workspaces.insert(facts.id.clone(), row);
         self.flush().await?;
         let sql = format!(
-            "WITH counted AS (SELECT digest, count(*) AS names FROM (SELECT digest FROM files WHERE workspace = $1 \
+            "WITH counted AS (SELECT digest, count(*) AS names FROM (SELECT digest FROM files WHERE workspace = $1 AND workspace <> '' \
                 UNION ALL SELECT n.digest FROM ({BATCHES}) a \
                     CROSS JOIN LATERAL (SELECT m.digest FROM batch_blobs m WHERE m.batch = a.id OFFSET 0) n) named GROUP BY digest) \
             UPDATE blobs b SET names = c.names FROM counted c WHERE b.workspace = $1 AND b.digest = c.digest"

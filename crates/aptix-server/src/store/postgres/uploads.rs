@@ -208,11 +208,18 @@ pub(super) async fn commit(
     let (w, sha256, id) = (workspace.as_str(), blob.sha256.as_bytes().as_slice(), upload.0);
     let (writer, size, until) = (database.writer, column(blob.size_bytes), until(now));
     let there = "SELECT 1 FROM blobs WHERE workspace = $1 AND digest = $2";
-    let held = "SELECT writer = $2 FROM uploads WHERE id = $1 AND NOT dropped FOR UPDATE";
+    let held = "SELECT writer = $2 FROM uploads WHERE id = $1 AND NOT dropped \
+        AND NOT EXISTS (SELECT FROM blobs WHERE workspace = $3 AND digest = $4) FOR UPDATE";
     let counted = "SELECT count(*), coalesce(max(index) + 1, 0), coalesce(sum(size), 0)::bigint \
         FROM chunks WHERE upload = $1";
     let [_, locked, there, held, counted] = transaction
-        .all([(CREATE, &[&w]), (LOCK, &[&w]), (there, &[&w, &sha256]), (held, &[&id, &writer]), (counted, &[&id])])
+        .all([
+            (CREATE, &[&w]),
+            (LOCK, &[&w]),
+            (there, &[&w, &sha256]),
+            (held, &[&id, &writer, &w, &sha256]),
+            (counted, &[&id]),
+        ])
         .await?;
     admit(workspace, &locked)?;
     if there.is_empty() {

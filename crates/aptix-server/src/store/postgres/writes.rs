@@ -266,7 +266,10 @@ fn put_files(rows: &Rows, workspace: &WorkspaceId, files: &[FileUpdate], revisio
     Ok(puts)
 }
 
-/// About how many bytes the report of a step takes.
-pub(super) fn bytes_of(report: Option<&Report>) -> usize {
-    report.map_or(0, |report| report.diff.len())
+/// Bytes that a file counts for in a group: about as many as PostgreSQL logs for it.
+const FILE_BYTES: usize = 1024;
+
+/// About how many bytes a report writes, with the files that it names.
+pub(super) fn bytes_of(report: Option<&Report>, files: &[FileUpdate]) -> usize {
+    report.map_or(0, |report| report.diff.len()) + files.len() * FILE_BYTES
 }

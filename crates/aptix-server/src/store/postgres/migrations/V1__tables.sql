@@ -237,9 +237,11 @@ CREATE TABLE files (
     record bytea NOT NULL
 );
 
-CREATE UNIQUE INDEX files_by_path ON files (workspace, sha256(path));
-CREATE INDEX files_by_key ON files (workspace, sha256(doc_path));
-CREATE INDEX files_in_order ON files (workspace, substring(path FROM 1 FOR 1000));
+-- Every file is in each of these. PostgreSQL uses one for a statement with its condition alone: where it believes that there are a few
+-- files, it would as soon find one by another index, past all files of its workspace, and stay with that when there are many.
+CREATE UNIQUE INDEX files_by_path ON files (workspace, sha256(path)) WHERE path <> '';
+CREATE INDEX files_by_key ON files (workspace, sha256(doc_path)) WHERE doc_path <> '';
+CREATE INDEX files_in_order ON files (workspace, substring(path FROM 1 FOR 1000)) WHERE workspace <> '';
 
 CREATE TABLE tokens (
     name text COLLATE "C" PRIMARY KEY,
