@@ -57,7 +57,7 @@ pub(crate) struct AgentCosts {
     pub(crate) database_report: f64,
     /// Bytes of the write-ahead log, or of the journal, for the whole life of a batch.
     pub(crate) life_bytes: f64,
-    /// Bytes of a batch's content, which are stored as a blob when it is applied.
+    /// Bytes of a batch's content, which are stored as a blob when it is applied, before PostgreSQL compresses them.
     pub(crate) blob_bytes: f64,
     /// Bytes of memory of a connected agent.
     pub(crate) stream_bytes: f64,

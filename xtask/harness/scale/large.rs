@@ -165,8 +165,8 @@ fn print_shards(costs: &Costs, databases: usize, shard: Shard, outcome: &Outcome
     let all = databases * servers;
     println!("  {databases} databases, each with {servers} servers: {all} servers in all");
     println!(
-        "  of one database: {agents:.0} agents, {rate:.0} batches a second; {:.0} connections; {:.0} MB/s of write-ahead log, {:.0} MB/s of \
-         which are blobs; {:.0} questions a second for looks",
+        "  of one database: {agents:.0} agents, {rate:.0} batches a second; {:.0} connections; {:.0} MB/s of write-ahead log, in which \
+         PostgreSQL has compressed {:.0} MB/s of files; {:.0} questions a second for looks",
         servers as f64 * CONNECTIONS_OF_SERVER,
         outcome.bytes / 1e6,
         rate * costs.agents.blob_bytes / 1e6,
