@@ -103,12 +103,9 @@ async fn write_unread(
     while are_known && !undecided.is_empty() {
         let missing;
         (missing, undecided) = decide(jobs, undecided, &mut rows, &mut changes, &mut later);
-        // What is asked for again is not kept with its row: how many batches of a session are in flight. The session of a batch that is
-        // there is not new.
-        are_known = undecided.is_empty()
-            || needs.grow(&missing)
-                && known.has_sessions(&missing)
-                && known.expect(&missing, &mut rows, &mut expected).is_some();
+        // What is asked for again is not kept with its row: how many batches of a session are in flight.
+        are_known =
+            undecided.is_empty() || needs.grow(&missing) && known.expect(&missing, &mut rows, &mut expected).is_some();
     }
     if !are_known {
         return Ok(None);

@@ -142,11 +142,6 @@ impl Known {
         Some(())
     }
 
-    /// Whether the sessions that writes need are known.
-    pub(super) fn has_sessions(&self, needs: &Needs) -> bool {
-        needs.sessions.iter().all(|key| self.rows.contains_key(&Key::Session(key.clone())))
-    }
-
     /// Keeps the rows of a group whose transaction ended, with its changes. Of batches it keeps those that are open.
     pub(super) fn learn(&mut self, rows: Rows, changes: &Changes) {
         let Rows { workspaces, mut batches, sessions, all_sessions, held, .. } = rows;
